@@ -1,0 +1,1 @@
+"""traingov: the service. Thin I/O around the pure decisions of traingov_policies."""

@@ -1,0 +1,1 @@
+"""The commands of `traingov`, one module each."""

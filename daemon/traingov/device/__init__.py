@@ -1,0 +1,1 @@
+"""The knobs: finding, bounding, verifying and giving back the GPU clock."""

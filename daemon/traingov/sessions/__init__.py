@@ -1,0 +1,1 @@
+"""The socket: JSON-RPC sessions of training jobs and of administrators."""

@@ -1,0 +1,1 @@
+"""What the board says: tegrastats and the meaning of its rails."""

@@ -1,0 +1,91 @@
+"""What a governor asks for. The shell carries the actions out in order and never answers back except by events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .lut import Lut
+from .values import OperatingPoint
+
+
+@dataclass(frozen=True)
+class SetGpuBounds:
+    """Write the GPU's devfreq bounds, in Hz, both ends (a pin when they are equal)."""
+
+    min_hz: int
+    max_hz: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class RestoreGpuBounds:
+    """Give the GPU's bounds back as they were found (DESIGN 5.1)."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class AdviseBatch:
+    """Advise a job to use ``batch_size`` from its next safe point on.
+
+    ``phase`` is "profile" (measure: synchronise at window edges), "train" or "hold" (no advice: keep what you use).
+    ``advice`` numbers the advice, so that the answer can be told from the answer to an older one.
+    """
+
+    job: str
+    batch_size: int
+    phase: str
+    advice: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SetSamplingInterval:
+    """Sample every ``interval_s`` seconds; None switches sampling off."""
+
+    interval_s: float | None
+
+
+@dataclass(frozen=True)
+class PersistLut:
+    """Keep this table: it was just measured."""
+
+    lut: Lut
+
+
+@dataclass(frozen=True)
+class RaiseCondition:
+    """Something an operator should know holds from now on."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ClearCondition:
+    """The condition no longer holds."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision and why, for the log and ``traingov explain``. ``point`` is None where none was chosen."""
+
+    job: str | None
+    kind: str
+    text: str
+    point: OperatingPoint | None = None
+    detail: dict[str, object] = field(default_factory=dict)
+
+
+Action = (
+    SetGpuBounds
+    | RestoreGpuBounds
+    | AdviseBatch
+    | SetSamplingInterval
+    | PersistLut
+    | RaiseCondition
+    | ClearCondition
+    | Decided
+)

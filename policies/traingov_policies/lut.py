@@ -1,0 +1,222 @@
+"""The lookup table: time and power per operating point for one workload on one board (method A, LUT_Time and LUT_Power)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .values import OperatingPoint
+
+SCHEMA = "traingov.lut/1"
+ORIGINS = ("measured", "predicted", "infeasible", "failed")
+
+Row = tuple[float | None, ...]
+Grid = tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a table holds of one operating point; None where not measured.
+
+    ``time_s`` is T_s, seconds for the table's ``samples``; ``peak_power_w`` the largest window mean seen while the
+    point ran (it decides feasibility); ``mean_power_w`` decides energy; ``origin`` is one of ORIGINS or None.
+    """
+
+    time_s: float | None = None
+    peak_power_w: float | None = None
+    mean_power_w: float | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class Lut:
+    """A lookup table: ``[B][F]`` grids over ascending ``batch_sizes`` and ``gpu_frequencies_hz``.
+
+    Its identity is board, L4T release, power mode and workload signature; a table of another board is never used
+    silently. Raises ValueError, naming the field, when shapes or values do not fit.
+    """
+
+    board: str
+    workload: str
+    samples: int
+    batch_sizes: tuple[int, ...]
+    gpu_frequencies_hz: tuple[int, ...]
+    time_s: Grid
+    peak_power_w: Grid
+    mean_power_w: Grid
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    measured_at: str = ""
+    origin: tuple[tuple[str | None, ...], ...] | None = None
+    time_std_s: Grid | None = None
+    power_std_w: Grid | None = None
+    release: str | None = None
+    power_mode: str | None = None
+    signature: str | None = None
+
+    def __post_init__(self) -> None:
+        _ascending("batch_sizes", self.batch_sizes)
+        _ascending("gpu_frequencies_hz", self.gpu_frequencies_hz)
+        if self.samples < 1:
+            raise ValueError(f"lut: samples must be at least 1, not {self.samples}")
+        for name in ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w"):
+            grid = getattr(self, name)
+            if grid is not None:
+                self._check_grid(name, grid)
+
+    def _check_grid(self, name: str, grid: Sequence[Sequence[object]]) -> None:
+        b, f = len(self.batch_sizes), len(self.gpu_frequencies_hz)
+        if len(grid) != b or any(len(row) != f for row in grid):
+            rows = f"{len(grid)} rows of lengths {sorted({len(row) for row in grid})}"
+            raise ValueError(f"lut: {name} must be {b} rows (batch sizes) of {f} (frequencies), not {rows}")
+        for i, row in enumerate(grid):
+            for j, value in enumerate(row):
+                if value is None:
+                    continue
+                if name == "origin":
+                    if value not in ORIGINS:
+                        raise ValueError(f"lut: origin[{i}][{j}] is {value!r}, not one of {', '.join(ORIGINS)}")
+                elif not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+                    raise ValueError(f"lut: {name}[{i}][{j}] must be a number of at least 0, not {value!r}")
+
+    @classmethod
+    def empty(
+        cls,
+        board: str,
+        workload: str,
+        samples: int,
+        batch_sizes: Sequence[int],
+        gpu_frequencies_hz: Sequence[int],
+    ) -> Lut:
+        """A table with nothing measured yet."""
+        blank: Grid = tuple((None,) * len(gpu_frequencies_hz) for _ in batch_sizes)
+        return cls(
+            board,
+            workload,
+            samples,
+            tuple(batch_sizes),
+            tuple(gpu_frequencies_hz),
+            blank,
+            blank,
+            blank,
+            origin=blank,  # type: ignore[arg-type]
+        )
+
+    def index(self, point: OperatingPoint) -> tuple[int, int]:
+        """Row and column of ``point``. Raises KeyError when the table has no such point."""
+        try:
+            return self.batch_sizes.index(point.batch_size), self.gpu_frequencies_hz.index(point.gpu_frequency_hz)
+        except ValueError:
+            raise KeyError(f"{point} is not in the table of {self.workload} on {self.board}") from None
+
+    def cell(self, point: OperatingPoint) -> Cell:
+        """What is known of ``point``. Raises KeyError when the table has no such point."""
+        i, j = self.index(point)
+        origin = self.origin[i][j] if self.origin is not None else None
+        return Cell(self.time_s[i][j], self.peak_power_w[i][j], self.mean_power_w[i][j], origin)
+
+    def with_cell(self, point: OperatingPoint, cell: Cell) -> Lut:
+        """A table in which ``point`` holds ``cell``."""
+        i, j = self.index(point)
+
+        def put(grid: Grid, value: Any) -> Any:
+            row = (*grid[i][:j], value, *grid[i][j + 1 :])
+            return (*grid[:i], row, *grid[i + 1 :])
+
+        blank: Any = self.origin or tuple((None,) * len(self.gpu_frequencies_hz) for _ in self.batch_sizes)
+        return replace(
+            self,
+            time_s=put(self.time_s, cell.time_s),
+            peak_power_w=put(self.peak_power_w, cell.peak_power_w),
+            mean_power_w=put(self.mean_power_w, cell.mean_power_w),
+            origin=put(blank, cell.origin),
+        )
+
+    def points(self) -> Iterator[OperatingPoint]:
+        """Every operating point, batch by batch, each from the lowest frequency up."""
+        for b in self.batch_sizes:
+            for f in self.gpu_frequencies_hz:
+                yield OperatingPoint(b, f)
+
+    def restricted(self, batch_sizes: Sequence[int]) -> Lut:
+        """The table with only those of its batch sizes that are in ``batch_sizes``. ValueError when none is left."""
+        keep = [i for i, b in enumerate(self.batch_sizes) if b in set(batch_sizes)]
+        if not keep:
+            raise ValueError(
+                f"lut: no batch size of {list(self.batch_sizes)} is among those wanted, {sorted(batch_sizes)}"
+            )
+        pick: Callable[[Any], Any] = lambda grid: None if grid is None else tuple(grid[i] for i in keep)  # noqa: E731
+        return replace(
+            self,
+            batch_sizes=tuple(self.batch_sizes[i] for i in keep),
+            **{
+                name: pick(getattr(self, name))
+                for name in ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
+            },
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The file format ``traingov.lut/1`` as plain values."""
+        out: dict[str, Any] = {
+            "schema": SCHEMA,
+            "board": self.board,
+            "workload": self.workload,
+            "samples": self.samples,
+            "batch_sizes": list(self.batch_sizes),
+            "gpu_frequencies_hz": list(self.gpu_frequencies_hz),
+            "time_s": [list(row) for row in self.time_s],
+            "peak_power_w": [list(row) for row in self.peak_power_w],
+            "mean_power_w": [list(row) for row in self.mean_power_w],
+            "conditions": dict(self.conditions),
+            "measured_at": self.measured_at,
+        }
+        for name in ("origin", "time_std_s", "power_std_w"):
+            grid = getattr(self, name)
+            if grid is not None:
+                out[name] = [list(row) for row in grid]
+        for name in ("release", "power_mode", "signature"):
+            value = getattr(self, name)
+            if value is not None:
+                out[name] = value
+        return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Lut:
+        """Read ``traingov.lut/1``. Raises ValueError with one line saying what is wrong."""
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"lut: schema is {data.get('schema')!r}, expected {SCHEMA!r}")
+
+        def grid(name: str) -> Any:
+            value = data.get(name)
+            return None if value is None else tuple(tuple(row) for row in value)
+
+        try:
+            return cls(
+                board=data["board"],
+                workload=data["workload"],
+                samples=data["samples"],
+                batch_sizes=tuple(data["batch_sizes"]),
+                gpu_frequencies_hz=tuple(data["gpu_frequencies_hz"]),
+                time_s=grid("time_s"),
+                peak_power_w=grid("peak_power_w"),
+                mean_power_w=grid("mean_power_w"),
+                conditions=dict(data.get("conditions", {})),
+                measured_at=data.get("measured_at", ""),
+                origin=grid("origin"),
+                time_std_s=grid("time_std_s"),
+                power_std_w=grid("power_std_w"),
+                release=data.get("release"),
+                power_mode=data.get("power_mode"),
+                signature=data.get("signature"),
+            )
+        except KeyError as error:
+            raise ValueError(f"lut: {error.args[0]} is missing") from None
+        except TypeError as error:
+            raise ValueError(f"lut: {error}") from None
+
+
+def _ascending(name: str, values: Sequence[int]) -> None:
+    if not values:
+        raise ValueError(f"lut: {name} is empty")
+    if any(not isinstance(v, int) or v < 1 for v in values) or list(values) != sorted(set(values)):
+        raise ValueError(f"lut: {name} must be ascending positive integers without repeats, not {list(values)}")

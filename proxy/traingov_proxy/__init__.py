@@ -1,0 +1,1 @@
+"""Server side: samples to accuracy per batch size, by real training on a proxy data set."""

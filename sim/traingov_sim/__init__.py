@@ -1,0 +1,1 @@
+"""The virtual Jetson: figures of it are simulated, never measured on a board."""
