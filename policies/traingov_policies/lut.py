@@ -1,4 +1,4 @@
-"""The lookup table: time and power per operating point for one workload on one board (method A, LUT_Time and LUT_Power)."""
+"""The lookup table: time and power per operating point for one workload on one board (method A)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Lut:
                 yield OperatingPoint(b, f)
 
     def restricted(self, batch_sizes: Sequence[int]) -> Lut:
-        """The table with only those of its batch sizes that are in ``batch_sizes``. ValueError when none is left."""
+        """The table with only its batch sizes in ``batch_sizes``. ValueError when none is left."""
         keep = [i for i, b in enumerate(self.batch_sizes) if b in set(batch_sizes)]
         if not keep:
             raise ValueError(

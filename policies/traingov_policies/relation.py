@@ -1,4 +1,4 @@
-"""The relation vector r (method A, Eq. 3): relative samples to accuracy per batch size, and learning-rate rules."""
+"""The relation vector r (method A, Eq. 3), relative samples to accuracy per batch size; learning-rate rules."""
 
 from __future__ import annotations
 
