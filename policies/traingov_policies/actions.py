@@ -28,7 +28,7 @@ class RestoreGpuBounds:
 class AdviseBatch:
     """Advise a job to use ``batch_size`` from its next safe point on.
 
-    ``phase`` is "profile" (measure: synchronise at window edges), "train" or "hold" (no advice: keep what you use).
+    ``phase`` is "profile" (measure: synchronise at window edges), "train" or "hold" (keep what you use).
     ``advice`` numbers the advice, so that the answer can be told from the answer to an older one.
     """
 

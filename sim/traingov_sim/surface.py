@@ -54,7 +54,7 @@ def mean_power_w(surface: Surface, batch_size: int, gpu_frequency_hz: int) -> fl
 
 
 def peak_power_w(surface: Surface, batch_size: int, gpu_frequency_hz: int, window_s: float = 1.0) -> float:
-    """The largest ``window_s`` mean of input power while the step repeats (DESIGN 5.4), in watts, without noise."""
+    """The largest ``window_s`` mean of input power while the step repeats (DESIGN 5.4), in watts."""
     phases = surface.phases(batch_size, gpu_frequency_hz)
     period = sum(p.duration_s for p in phases)
     full, rest = divmod(window_s, period)
