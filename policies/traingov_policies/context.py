@@ -1,0 +1,135 @@
+"""What the governor's states share: knob, telemetry freshness and jobs as last seen, and the actions to emit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .actions import (
+    Action,
+    AdviseBatch,
+    ClearCondition,
+    Decided,
+    RaiseCondition,
+    RestoreGpuBounds,
+    SetGpuBounds,
+)
+from .events import JobRegistered, KnobReadBack
+from .guard import Guard
+from .lut import Lut
+from .settings import Settings
+from .values import Board, Cap, Objective, OperatingPoint, PolicyName
+
+
+@dataclass
+class Job:
+    """A registered job as the governor sees it."""
+
+    registered: JobRegistered
+    batch_sizes: list[int]
+    batch_size: int
+    lut: Lut | None
+    samples: int = 0
+    steps: int = 0
+    seq_len_sum: float = 0.0
+    seq_len_weight: int = 0
+    advised: tuple[int, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The job's identifier."""
+        return self.registered.job
+
+    @property
+    def seq_len_avg(self) -> float | None:
+        """Measured mean sequence length; before any report, the one the job registered with."""
+        if self.seq_len_weight:
+            return self.seq_len_sum / self.seq_len_weight
+        return self.registered.features.seq_len_avg
+
+
+@dataclass
+class Context:
+    """Shared by the states. ``out`` collects the actions of the event being handled."""
+
+    board: Board
+    settings: Settings
+    policy: PolicyName
+    objective: Objective
+    guard: Guard
+    cap: Cap | None = None
+    now_s: float = 0.0
+    jobs: dict[str, Job] = field(default_factory=dict)
+    out: list[Action] = field(default_factory=list)
+    conditions: dict[str, str] = field(default_factory=dict)
+    last_power_s: float | None = None
+    stale: bool = False
+    target_hz: int | None = None
+    target_why: str = ""
+    requested: tuple[int, int] | None = None
+    actual: KnobReadBack | None = None
+    foreign_writes: int = 0
+    advice: int = 0
+    last_decision: Decided | None = None
+
+    @property
+    def cap_w(self) -> float | None:
+        """The cap in watts, None without one."""
+        return None if self.cap is None else self.cap.power_w
+
+    @property
+    def clocks(self) -> tuple[int, ...]:
+        """The board's ascending clock table in Hz."""
+        return self.board.gpu_frequencies_hz
+
+    def aim(self, frequency_hz: int | None, why: str) -> None:
+        """Want the GPU pinned at ``frequency_hz``; None gives the bounds back. Written once the event is handled."""
+        self.target_hz, self.target_why = frequency_hz, why
+
+    def aim_guarded(self, frequency_hz: int, why: str) -> None:
+        """As ``aim``, and let the guard correct it from there."""
+        self.aim(frequency_hz, why)
+        self.guard.aim(self.index_at_most(frequency_hz))
+
+    def index_at_most(self, frequency_hz: int) -> int:
+        """Index of the highest clock not above ``frequency_hz`` (0 when all are)."""
+        return max([i for i, f in enumerate(self.clocks) if f <= frequency_hz], default=0)
+
+    def write(self, frequency_hz: int | None, why: str) -> None:
+        """Ask for a pin, or for the originals, when that differs from what was last asked for."""
+        if frequency_hz is None:
+            if self.requested is not None:
+                self.out.append(RestoreGpuBounds(why))
+                self.requested = None
+            return
+        bounds = (frequency_hz, frequency_hz)
+        if bounds != self.requested:
+            self.requested = bounds
+            self.actual = None
+            self.out.append(SetGpuBounds(frequency_hz, frequency_hz, why))
+
+    def knob_settled(self) -> bool:
+        """Whether the last write was answered."""
+        return self.requested is None or self.actual is not None
+
+    def advise(self, job: Job, batch_size: int, phase: str, why: str) -> None:
+        """Advise a batch size and phase, unless that is what was advised last."""
+        if job.advised == (batch_size, phase):
+            return
+        job.advised = (batch_size, phase)
+        self.advice += 1
+        self.out.append(AdviseBatch(job.name, batch_size, phase, self.advice, why))
+
+    def say(self, job: Job | None, kind: str, text: str, point: OperatingPoint | None = None, **detail: object) -> None:
+        """Put a decision and its reason on record."""
+        decided = Decided(None if job is None else job.name, kind, text, point, detail)
+        self.last_decision = decided
+        self.out.append(decided)
+
+    def condition(self, name: str, text: str | None) -> None:
+        """Raise the condition ``name`` with ``text``, or clear it with None; said once per change of text."""
+        if text is None:
+            if self.conditions.pop(name, None) is not None:
+                self.out.append(ClearCondition(name))
+        elif self.conditions.get(name) != text:
+            self.conditions[name] = text
+            self.out.append(RaiseCondition(name, text))

@@ -1,0 +1,292 @@
+"""``Governor.handle(event) -> actions``: the whole of traingov's decisions, deterministic and without I/O (DESIGN 3).
+
+One event in, a list of actions out. What is common to all states happens here: bookkeeping of jobs, knob and
+telemetry, the cap guard, and at the end of each event the one clock that target, guard and missing telemetry allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .actions import Action, SetSamplingInterval
+from .context import Context, Job
+from .events import (
+    BatchApplied,
+    BatchFailed,
+    CapChanged,
+    Event,
+    JobEnded,
+    JobRegistered,
+    KnobReadBack,
+    PolicyChanged,
+    Sample,
+    StepsReported,
+)
+from .guard import Guard
+from .lut import Lut
+from .plans import thinned
+from .select import select
+from .settings import Settings
+from .states.base import Holding, Idle, Observing, Sharing, State
+from .states.joint import Joint, Profiling, objective_of, plan_for
+from .states.reference import Reference
+from .tree import on_board
+from .values import Board, Cap, PolicyName
+
+
+class Governor:
+    """Decides for one board. Two governors fed the same events give the same actions."""
+
+    def __init__(self, board: Board, settings: Settings, cap: Cap | None = None) -> None:
+        guard = Guard(settings.guard, len(board.gpu_frequencies_hz))
+        guard.set_cap(cap)
+        self._ctx = Context(board, settings, settings.policy, settings.objective, guard, cap)
+        self._state: State = Idle()
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take one event; the actions it calls for, in the order to carry them out."""
+        ctx = self._ctx
+        ctx.now_s = event.t_s
+        if isinstance(event, Sample):  # by far the most frequent: keep its path short
+            self._sample(event, ctx)
+        elif self._bookkeeping(event, ctx):
+            self._change(self._begin(ctx), ctx)
+        if ctx.jobs:
+            self._freshness(ctx)
+            self._change(self._state.handle(event, ctx), ctx)
+        self._apply(ctx)
+        if not ctx.out:
+            return []
+        out, ctx.out = ctx.out, []
+        return out
+
+    def snapshot(self) -> dict[str, Any]:
+        """The present state as plain values, for ``traingov status``."""
+        ctx = self._ctx
+        decision = ctx.last_decision
+        return {
+            "state": self._state.name,
+            "doing": self._state.describe(),
+            "policy": ctx.policy.value,
+            "objective": ctx.objective.value,
+            "cap_w": ctx.cap_w,
+            "gpu_target_hz": ctx.target_hz,
+            "gpu_limit_hz": self._allowed(ctx),
+            "guard_steps_down": ctx.guard.steps_down,
+            "guard_steps_up": ctx.guard.steps_up,
+            "conditions": dict(ctx.conditions),
+            "decision": None if decision is None else decision.text,
+            "jobs": [
+                {
+                    "job": job.name,
+                    "workload": job.registered.workload,
+                    "batch_size": job.batch_size,
+                    "steps": job.steps,
+                    "samples": job.samples,
+                }
+                for job in ctx.jobs.values()
+            ],
+        }
+
+    def _sample(self, sample: Sample, ctx: Context) -> None:
+        if sample.input_power_w is not None:
+            ctx.last_power_s = sample.t_s
+        if self._state.guarded:
+            step = ctx.guard.sample(sample.t_s, sample.input_power_w)
+            if step is not None:
+                way = "up" if step.up else "down"
+                ctx.say(None, f"guard-{way}", f"to {ctx.clocks[step.index] / 1e6:.0f} MHz: {step.text}")
+
+    def _bookkeeping(self, event: Event, ctx: Context) -> bool:
+        """Note what the event says; True when the set of jobs or the policy changed and a new beginning is due."""
+        match event:
+            case JobRegistered():
+                first = not ctx.jobs
+                usable = sorted(set(event.batch_sizes))
+                ctx.jobs[event.job] = Job(
+                    event, usable, event.batch_size, self._usable_table(event, ctx), event.samples_done
+                )
+                if first:
+                    ctx.last_power_s = event.t_s
+                    ctx.out.append(SetSamplingInterval(ctx.settings.sampling_interval_s))
+                return True
+            case JobEnded():
+                if ctx.jobs.pop(event.job, None) is None:
+                    return False
+                if not ctx.jobs:
+                    ctx.out.append(SetSamplingInterval(ctx.settings.idle_interval_s))
+                return True
+            case StepsReported():
+                if (job := ctx.jobs.get(event.job)) is not None:
+                    job.steps += event.steps
+                    job.samples += event.samples
+                    job.batch_size = event.batch_size
+                    if event.seq_len_avg is not None:
+                        job.seq_len_sum += event.seq_len_avg * event.samples
+                        job.seq_len_weight += event.samples
+            case BatchApplied():
+                if (job := ctx.jobs.get(event.job)) is not None:
+                    job.batch_size = event.batch_size
+            case BatchFailed():
+                if (job := ctx.jobs.get(event.job)) is not None and job.advised is not None:
+                    job.advised = None  # the advice did not hold: whatever comes next is new to the job
+            case CapChanged():
+                ctx.cap = event.cap
+                ctx.guard.set_cap(event.cap)
+                ctx.condition("cap-infeasible", None)
+                limit = "none" if event.cap is None else f"{event.cap.power_w:g} W over {event.cap.window_s:g} s"
+                ctx.say(None, "cap", f"cap is now {limit} (set by {event.source})")
+            case PolicyChanged():
+                ctx.policy, ctx.objective = event.policy, event.objective
+                return bool(ctx.jobs)
+            case KnobReadBack():
+                self._read_back(event, ctx)
+            case _:
+                pass
+        return False
+
+    def _read_back(self, event: KnobReadBack, ctx: Context) -> None:
+        if event.requested_max_hz is None:
+            self._look(event, ctx)
+            return
+        if ctx.requested != (event.requested_min_hz, event.requested_max_hz):
+            return  # the answer to an older write; the newer one's is still to come
+        ctx.actual = event
+        if self._state.guarded:
+            ctx.guard.written(event.t_s)
+        wanted = event.requested_max_hz
+        text = None
+        if event.error is not None:
+            text = event.error
+        elif event.max_hz is not None and event.max_hz != wanted:
+            text = f"asked for {wanted / 1e6:g} MHz, the kernel set {event.max_hz / 1e6:g} MHz"
+        ctx.condition("clock-not-as-asked", text)
+
+    def _look(self, event: KnobReadBack, ctx: Context) -> None:
+        """A periodic look at the knob: has somebody else (jetson_clocks, nvpmodel) written it?"""
+        actual = ctx.actual
+        if ctx.requested is None or actual is None or actual.error is not None or event.max_hz is None:
+            return
+        if (event.min_hz, event.max_hz) == (actual.min_hz, actual.max_hz):
+            return
+        ctx.foreign_writes += 1
+        tries = ctx.settings.rewrite_tries
+        found = f"{(event.min_hz or 0) / 1e6:g} to {event.max_hz / 1e6:g} MHz"
+        if ctx.foreign_writes > tries:
+            ctx.actual = event
+            ctx.condition("foreign-writer", f"another program keeps setting {found}; left so after {tries} tries")
+        else:
+            ctx.condition(
+                "foreign-writer", f"another program set {found}; written again ({ctx.foreign_writes}/{tries})"
+            )
+            ctx.requested = None
+
+    def _freshness(self, ctx: Context) -> None:
+        """No telemetry, no trust: with a cap and no fresh power reading the clock becomes a safe one (DESIGN 5.3)."""
+        if ctx.cap is None or isinstance(self._state, Observing):
+            stale = False
+        else:
+            last = ctx.now_s if ctx.last_power_s is None else ctx.last_power_s
+            stale = ctx.now_s - last > ctx.settings.stale_after_s
+        if stale and not ctx.stale:
+            ctx.condition("telemetry-stale", "no fresh power reading: the GPU runs at a clock that is safe without one")
+        elif ctx.stale and not stale:
+            ctx.condition("telemetry-stale", None)
+            ctx.guard.written(ctx.now_s)
+        ctx.stale = stale
+
+    def _safe_hz(self, ctx: Context) -> int:
+        """The highest clock that the table shows safe for its largest batch size, else the lowest clock."""
+        table = self._state.safe_table()
+        if table is not None:
+            try:
+                safest = select(table, None, ctx.cap_w, batch_sizes=[table.batch_sizes[-1]])
+            except ValueError:
+                return ctx.clocks[0]
+            if safest.feasible:
+                return safest.chosen.point.gpu_frequency_hz
+        return ctx.clocks[0]
+
+    def _allowed(self, ctx: Context) -> int | None:
+        """The clock that target, guard and freshness allow together; None leaves the knob as it was found."""
+        if not ctx.clocks or not ctx.jobs or isinstance(self._state, Observing):
+            return None
+        if ctx.stale:
+            safe = self._safe_hz(ctx)
+            return safe if ctx.target_hz is None else min(safe, ctx.target_hz)
+        if ctx.target_hz is None:
+            return None
+        if not self._state.guarded:
+            return ctx.target_hz
+        return min(ctx.target_hz, ctx.clocks[ctx.guard.limit])
+
+    def _apply(self, ctx: Context) -> None:
+        if ctx.foreign_writes > ctx.settings.rewrite_tries and ctx.jobs:
+            return
+        allowed = self._allowed(ctx)
+        why = "telemetry is stale" if ctx.stale else ctx.target_why
+        if allowed is not None and allowed != ctx.target_hz and not ctx.stale:
+            why = "cap guard"
+        ctx.write(allowed, why)
+
+    def _change(self, state: State, ctx: Context) -> None:
+        while state is not self._state:
+            self._state = state
+            state = state.enter(ctx)
+
+    def _begin(self, ctx: Context) -> State:
+        """The state to begin with, given the jobs there are."""
+        ctx.foreign_writes = 0
+        if not ctx.jobs:
+            return Idle()
+        if len(ctx.jobs) > 1:
+            return Sharing()
+        job = next(iter(ctx.jobs.values()))
+        policy = job.registered.policy or ctx.policy
+        if not ctx.clocks:
+            return Observing(
+                job, "the board shows no clock table for the GPU: nothing can be set (see traingov doctor)"
+            )
+        if policy is PolicyName.OBSERVE:
+            return Observing(job, "policy observe writes nothing", self._would(job, ctx))
+        if policy is PolicyName.FIXED:
+            wanted = ctx.settings.fixed_frequency_hz
+            if wanted is None:
+                tree = ctx.settings.tree
+                if tree is None:
+                    return Observing(job, "policy fixed has no clock: set fixed.gpu_frequency_hz in the configuration")
+                wanted = on_board(tree.apply({}).gpu_frequency_hz, tree.max_frequency_hz, ctx.clocks)
+            return Holding(job, ctx.clocks[ctx.index_at_most(wanted)], "policy fixed", "fixed")
+        if policy is PolicyName.ENERGY:
+            return Reference(job)
+        lut = job.lut or self._new_table(job, ctx)
+        plan = plan_for(lut, ctx, objective_of(job, ctx))
+        return Joint(job, lut) if plan.next_point() is None else Profiling(job, plan)
+
+    def _usable_table(self, event: JobRegistered, ctx: Context) -> Lut | None:
+        """The stored table cut to the job's batch sizes, if it fits the job and this board's clocks."""
+        lut = event.lut
+        if lut is None or not set(lut.gpu_frequencies_hz) <= set(ctx.clocks):
+            return None
+        if not set(event.batch_sizes) <= set(lut.batch_sizes):
+            return None  # batch sizes are missing: profile anew
+        return lut.restricted(event.batch_sizes)
+
+    def _new_table(self, job: Job, ctx: Context) -> Lut:
+        board, profile = ctx.board, ctx.settings.profile
+        clocks = thinned(board.gpu_frequencies_hz, profile.max_frequencies)
+        samples = max(profile.samples, *job.batch_sizes)
+        lut = Lut.empty(board.name, job.registered.workload, samples, job.batch_sizes, clocks)
+        return replace(lut, release=board.release, power_mode=board.power_mode)
+
+    def _would(self, job: Job, ctx: Context) -> str:
+        """What the joint policy would do, for ``observe``."""
+        if job.lut is None:
+            plan = plan_for(self._new_table(job, ctx), ctx, objective_of(job, ctx))
+            return f"no table for this workload; joint would measure at most {plan.at_most()} points"
+        try:
+            selection = select(job.lut, job.registered.relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes)
+        except ValueError as error:
+            return str(error)
+        return f"joint would choose {selection.chosen.point}"

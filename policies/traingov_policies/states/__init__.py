@@ -1,0 +1,8 @@
+"""The governor's states, each a small type that names its exits.
+
+``Idle`` → (a job registers) → one of ``Observing``, ``Holding``, ``Reference``, ``Profiling``.
+``Profiling`` → plan exhausted → ``Joint``; → the job or the knob does not follow → ``Observing``.
+``Reference`` → utilization measured → ``Holding``.
+``Joint`` → the cap changed and the table lacks points for it → ``Profiling``.
+Any of them → a second job → ``Sharing`` → one job left → begins anew. The last job ends → ``Idle``.
+"""

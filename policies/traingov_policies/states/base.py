@@ -1,0 +1,112 @@
+"""The states that only hold: nothing, a fixed clock, or the cap."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..context import Context, Job
+from ..events import CapChanged, Event
+from ..lut import Lut
+from ..values import OperatingPoint
+
+
+class State:
+    """Handles one event and returns the state to be in; ``guarded`` states let the cap guard correct the clock."""
+
+    name: ClassVar[str]
+    guarded: ClassVar[bool] = False
+
+    def enter(self, ctx: Context) -> State:
+        """Begin; may name another state at once."""
+        return self
+
+    def handle(self, event: Event, ctx: Context) -> State:
+        """React to ``event``."""
+        return self
+
+    def describe(self) -> str:
+        """One line for ``traingov status``."""
+        return self.name
+
+    def safe_table(self) -> Lut | None:
+        """The table to look a safe clock up in when telemetry is missing."""
+        return None
+
+
+class Idle(State):
+    """No job: the knob is as it was found."""
+
+    name = "idle"
+
+    def enter(self, ctx: Context) -> State:
+        """Give everything back."""
+        ctx.aim(None, "no job is registered")
+        ctx.stale = False
+        for name in list(ctx.conditions):
+            ctx.condition(name, None)
+        return self
+
+
+class Observing(State):
+    """Decides nothing that is carried out: ``why`` is the policy, or what keeps the governor from governing."""
+
+    name = "observing"
+
+    def __init__(self, job: Job, why: str, would: str | None = None) -> None:
+        self._job, self._why, self._would = job, why, would
+
+    def enter(self, ctx: Context) -> State:
+        """Say what would be chosen, and leave the knob alone."""
+        ctx.aim(None, self._why)
+        ctx.advise(self._job, self._job.batch_size, "hold", self._why)
+        ctx.say(self._job, "observe", self._why if self._would is None else f"{self._why}: {self._would}")
+        return self
+
+    def describe(self) -> str:
+        """Why nothing is written."""
+        return f"observing: {self._why}"
+
+
+class Holding(State):
+    """A fixed clock, corrected by the guard only; the job keeps its batch size."""
+
+    name = "holding"
+    guarded = True
+
+    def __init__(self, job: Job, frequency_hz: int, why: str, kind: str) -> None:
+        self._job, self._frequency_hz, self._why, self._kind = job, frequency_hz, why, kind
+
+    def enter(self, ctx: Context) -> State:
+        """Pin the clock."""
+        point = OperatingPoint(self._job.batch_size, self._frequency_hz)
+        ctx.aim_guarded(self._frequency_hz, self._why)
+        ctx.advise(self._job, self._job.batch_size, "train", self._why)
+        ctx.say(self._job, self._kind, f"{point}: {self._why}", point)
+        return self
+
+    def describe(self) -> str:
+        """The clock that is held."""
+        return f"holding {self._frequency_hz / 1e6:.0f} MHz: {self._why}"
+
+
+class Sharing(State):
+    """More than one job shares the GPU: tables are void while both run, and the guard alone keeps the cap."""
+
+    name = "sharing"
+    guarded = True
+
+    def enter(self, ctx: Context) -> State:
+        """Aim at the highest clock; the guard brings it under the cap."""
+        why = f"{len(ctx.jobs)} jobs share the GPU: tables are void, the guard keeps the cap"
+        if ctx.clocks and ctx.cap is not None:
+            ctx.aim_guarded(ctx.clocks[-1], why)
+        else:
+            ctx.aim(None, why)
+        for job in ctx.jobs.values():
+            ctx.advise(job, job.batch_size, "hold", why)
+        ctx.say(None, "sharing", why)
+        return self
+
+    def handle(self, event: Event, ctx: Context) -> State:
+        """A changed cap is a new aim."""
+        return self.enter(ctx) if isinstance(event, CapChanged) else self

@@ -1,0 +1,226 @@
+"""The joint policy: profile by real training steps, then run at the point that table and relation vector give."""
+
+from __future__ import annotations
+
+from ..actions import PersistLut
+from ..context import Context, Job
+from ..events import BatchApplied, BatchFailed, CapChanged, Event, KnobReadBack, Sample, StepsReported
+from ..lut import Cell, Lut
+from ..measure import PointMeter, Verdict
+from ..plans import FullPlan, Plan, StaircasePlan
+from ..relation import RelationVector
+from ..select import Selection, select
+from ..values import Objective, OperatingPoint
+from .base import Observing, State
+
+
+class Profiling(State):
+    """Measures the plan's points with real training steps, one after another."""
+
+    name = "profiling"
+    give_up_after = 3
+
+    def __init__(self, job: Job, plan: Plan) -> None:
+        self._job, self._plan = job, plan
+        self._point: OperatingPoint | None = None
+        self._meter: PointMeter | None = None
+        self._attempt = 0
+        self._failed_in_row = 0
+        self._deadline_s = 0.0
+        self._batch_ready = False
+        self._measured = 0
+
+    def enter(self, ctx: Context) -> State:
+        """Ask the plan for its first point."""
+        ctx.say(self._job, "profile", f"profiling: at most {self._plan.at_most()} points")
+        return self._next(ctx)
+
+    def describe(self) -> str:
+        """The point being measured."""
+        return f"profiling {self._point}, {self._measured} measured, at most {self._plan.at_most()} to go"
+
+    def safe_table(self) -> Lut | None:
+        """What was measured so far."""
+        return self._plan.lut
+
+    def handle(self, event: Event, ctx: Context) -> State:
+        """Apply, settle, measure; every wait is bounded."""
+        job = self._job
+        if isinstance(event, CapChanged):
+            return Profiling(job, plan_for(self._plan.lut, ctx, objective_of(job, ctx)))
+        if isinstance(event, BatchFailed) and event.job == job.name:
+            return self._drop(event.batch_size, ctx, f"batch {event.batch_size} does not fit: {event.reason}")
+        if isinstance(event, (BatchApplied, StepsReported)) and event.job == job.name:
+            self._batch_ready = self._point is not None and event.batch_size == self._point.batch_size
+        if ctx.stale:
+            self._meter = None  # the safe clock is set instead: begin this point anew when readings are back
+            self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
+            return self
+        if self._meter is None:
+            return self._applying(event, ctx)
+        if isinstance(event, Sample):
+            self._meter.sample(event)
+        elif isinstance(event, StepsReported) and event.job == job.name:
+            self._meter.steps(event)
+        elif isinstance(event, KnobReadBack):
+            return self  # the end of an earlier write, or a look: the meter checks the clock itself
+        verdict = self._meter.verdict(ctx.now_s)
+        return self if verdict is None else self._judge(verdict, ctx)
+
+    def _next(self, ctx: Context) -> State:
+        point = self._plan.next_point()
+        if point is None:
+            return self._finish(ctx)
+        self._point, self._attempt = point, 0
+        self._apply(ctx)
+        return self
+
+    def _apply(self, ctx: Context) -> None:
+        assert self._point is not None
+        self._meter = None
+        self._batch_ready = self._job.batch_size == self._point.batch_size
+        self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
+        ctx.aim(self._point.gpu_frequency_hz, f"measuring {self._point}")
+        ctx.advise(self._job, self._point.batch_size, "profile", f"measuring {self._point}")
+
+    def _applying(self, event: Event, ctx: Context) -> State:
+        assert self._point is not None
+        if ctx.actual is not None and ctx.actual.error is not None:
+            return self._judge(Verdict(None, ctx.actual.error), ctx)
+        if self._batch_ready and ctx.actual is not None:
+            set_hz = ctx.actual.max_hz
+            if set_hz is not None and set_hz != self._point.gpu_frequency_hz:
+                return self._judge(Verdict(None, f"the kernel set {set_hz / 1e6:g} MHz instead"), ctx)
+            settings = ctx.settings.profile
+            window_s = 1.0 if ctx.cap is None else ctx.cap.window_s
+            self._meter = PointMeter(self._point, ctx.now_s + settings.settle_s, settings, ctx.cap_w, window_s)
+            return self
+        if ctx.now_s > self._deadline_s:
+            if not self._batch_ready:
+                text = f"the job did not follow to batch {self._point.batch_size} in {ctx.settings.apply_timeout_s:g} s"
+                return self._drop(self._point.batch_size, ctx, text)
+            return self._judge(Verdict(None, "the clock write was not answered"), ctx)
+        return self
+
+    def _judge(self, verdict: Verdict, ctx: Context) -> State:
+        assert self._point is not None
+        if verdict.cell is None:
+            self._attempt += 1
+            ctx.say(self._job, "measurement-invalid", f"{self._point}: {verdict.invalid}", self._point)
+            if self._attempt < ctx.settings.profile.attempts:
+                ctx.requested = None  # write again: the clock is not what was asked for
+                self._apply(ctx)
+                return self
+            self._failed_in_row += 1
+            if self._failed_in_row >= self.give_up_after:
+                ctx.condition("profiling-failed", f"{self._failed_in_row} points in a row: {verdict.invalid}")
+                return Observing(self._job, f"points cannot be measured: {verdict.invalid}")
+        else:
+            self._failed_in_row = 0
+        cell = verdict.cell or Cell(None, None, None, "failed")
+        self._measured += 1
+        self._plan.tell(self._point, cell)
+        ctx.out.append(PersistLut(self._plan.lut))  # a table cut short by a crash is gone on with, not lost
+        ctx.say(self._job, "measured", _measured_text(self._point, cell), self._point)
+        return self._next(ctx)
+
+    def _drop(self, batch_size: int, ctx: Context, why: str) -> State:
+        ctx.say(self._job, "batch-dropped", why)
+        if batch_size in self._job.batch_sizes:
+            self._job.batch_sizes.remove(batch_size)
+        try:
+            self._plan.drop_batch(batch_size)
+        except ValueError:
+            return Observing(self._job, f"no batch size is left: {why}")
+        return self._next(ctx)
+
+    def _finish(self, ctx: Context) -> State:
+        lut = self._plan.lut
+        if self._measured:
+            ctx.say(self._job, "profiled", f"{self._measured} points measured")
+        self._job.lut = lut
+        return Joint(self._job, lut)
+
+
+class Joint(State):
+    """Runs at the point that the table and the relation vector give, corrected by the guard."""
+
+    name = "joint"
+    guarded = True
+
+    def __init__(self, job: Job, lut: Lut) -> None:
+        self._job, self._lut = job, lut
+        self.selection: Selection | None = None
+
+    def enter(self, ctx: Context) -> State:
+        """Choose and advise."""
+        job = self._job
+        try:
+            selection = select(self._lut, job.registered.relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes)
+        except ValueError as error:
+            return Observing(job, str(error))
+        self.selection = selection
+        point, why = selection.chosen.point, selection_text(selection, job.registered.relation, ctx, job)
+        ctx.condition("cap-infeasible", None if selection.feasible else why)
+        ctx.aim_guarded(point.gpu_frequency_hz, why)
+        ctx.advise(job, point.batch_size, "train", why)
+        ctx.say(job, "joint", why, point, candidates=[c.to_json() for c in selection.candidates])
+        return self
+
+    def handle(self, event: Event, ctx: Context) -> State:
+        """A new cap or a batch that does not fit is a new choice."""
+        job = self._job
+        if isinstance(event, CapChanged):
+            plan = plan_for(self._lut, ctx, objective_of(job, ctx))
+            return self.enter(ctx) if plan.next_point() is None else Profiling(job, plan)
+        if isinstance(event, BatchFailed) and event.job == job.name and event.batch_size in job.batch_sizes:
+            job.batch_sizes.remove(event.batch_size)
+            ctx.say(job, "batch-dropped", f"batch {event.batch_size} does not fit: {event.reason}")
+            if not job.batch_sizes:
+                return Observing(job, f"no batch size is left: {event.reason}")
+            return self.enter(ctx)
+        return self
+
+    def describe(self) -> str:
+        """The chosen point."""
+        return "joint" if self.selection is None else f"joint: {self.selection.chosen.point}"
+
+    def safe_table(self) -> Lut | None:
+        """The job's table."""
+        return self._lut
+
+
+def objective_of(job: Job, ctx: Context) -> Objective:
+    """What this job's choice minimises: its own wish, else the configuration's."""
+    return job.registered.objective or ctx.objective
+
+
+def plan_for(lut: Lut, ctx: Context, objective: Objective) -> Plan:
+    """The staircase under the present cap for time; every point for energy, whose best clock may lie anywhere."""
+    return StaircasePlan(lut, ctx.cap_w) if objective is Objective.TIME else FullPlan(lut)
+
+
+def selection_text(selection: Selection, relation: RelationVector | None, ctx: Context, job: Job) -> str:
+    """Why this point, in words: what it is compared with and what was assumed."""
+    chosen = selection.chosen
+    cap = "no cap" if ctx.cap is None else f"cap {ctx.cap.power_w:g} W"
+    if not selection.feasible:
+        return (
+            f"{chosen.point}: no measured point stays below the {cap}; this one draws least ({chosen.peak_power_w} W)"
+        )
+    objective = objective_of(job, ctx)
+    text = f"{chosen.point}: least {objective.value} of {len(selection.candidates)} candidates under {cap}"
+    if len(selection.candidates) > 1:
+        second = selection.candidates[1]
+        best_score, score = chosen.score(objective), second.score(objective)
+        if best_score and score:
+            text += f"; next {second.point}, {100 * (score / best_score - 1):.1f} % more"
+    if relation is None:
+        text += "; no relation vector: every batch size is taken to need the same samples"
+    return text
+
+
+def _measured_text(point: OperatingPoint, cell: Cell) -> str:
+    if cell.time_s is None:
+        return f"{point}: {cell.origin}" + ("" if cell.peak_power_w is None else f", {cell.peak_power_w:.2f} W")
+    return f"{point}: {cell.time_s:.2f} s, peak {cell.peak_power_w:.2f} W, mean {cell.mean_power_w:.2f} W"
