@@ -35,7 +35,7 @@ _ENGINE: Final = 2  # known, not read, a value may follow
 _GPU: Final = 3
 _EMC: Final = 4
 _CPU: Final = 5
-_BRACKET: Final = 6  # "(" … ")" of several tokens
+_BRACKET: Final = 6  # "(lfb" or "(cached": one token more, up to ")"
 _JUNK: Final = 7
 _CLOCKED: Final = (_GPU, _EMC)
 
@@ -48,6 +48,8 @@ _FIXED: Final[dict[str, int]] = {
     "cpu": _CPU,
     "MTS": _SKIP,
     "EDP": _SKIP,
+    "(lfb": _BRACKET,
+    "(cached": _BRACKET,
     **dict.fromkeys(("fg", "bg", "limit", "SWAP", "IRAM", "GR3D2", "APE", "AVP", "MSENC"), _ENGINE),
 }
 _ENGINES: Final = (
@@ -89,7 +91,7 @@ class NotTegrastats(ValueError):  # noqa: N818 - a kind of text, named for what 
     """The text is not a line of tegrastats; the message says what is missing."""
 
 
-def parse_line(text: str) -> Reading:  # noqa: PLR0912, PLR0915 - one pass in one place; a call per token costs
+def parse_line(text: str) -> Reading:  # noqa: PLR0915 - one pass in one place; a call per token costs
     """Read one line. Raises NotTegrastats where there is no ``RAM used/totalMB``; anything else is kept or None."""
     at = text.rfind("RAM ")
     # IRAM is not RAM. Of two lines that ran into one, the last one is the newest and has its beginning.
@@ -124,27 +126,26 @@ def parse_line(text: str) -> Reading:  # noqa: PLR0912, PLR0915 - one pass in on
         if kind is None:
             kind = _classify(token)
         if kind.__class__ is tuple:
-            zone, celsius = kind  # type: ignore[misc]  # narrowed by __class__, which is quicker than isinstance
+            zone, celsius = kind  # a test of the class is quicker than isinstance
             if celsius is not None and zone not in temperatures:
                 temperatures[zone] = celsius
             continue
         if kind == _SKIP:
             continue
         if kind == _BRACKET:
-            while i < last and tokens[i][-1] != ")":
+            if i < last and tokens[i + 1][-1] == ")":
                 i += 1
             continue
         if kind == _JUNK or i == last:
-            if kind != _ENGINE:
+            if kind != _ENGINE:  # the name of an engine, cut off before its value, is known all the same
                 unknown.append(token)
             continue
         value = tokens[i + 1]
         if kind == _ENGINE:
             if _is_engine_value(value):
                 i += 1
-                if "(" in value:  # IRAM 0/252kB(lfb 252kB)
-                    while i < last and tokens[i][-1] != ")":
-                        i += 1
+                if i < last and value.endswith("(lfb"):  # IRAM 0/252kB(lfb 252kB)
+                    i += 1
         elif kind in _CLOCKED:
             pair = _clocks.get(value)
             if pair is None or i + 1 == last:
@@ -167,13 +168,12 @@ def parse_line(text: str) -> Reading:  # noqa: PLR0912, PLR0915 - one pass in on
                 unknown.append(token)
                 continue
             i += 1
-            name = token
-            if name in rails:
-                again = 2
-                while f"{name}_{again}" in rails:
-                    again += 1
-                name = f"{name}_{again}"
-            rails[name] = watts
+            if token not in rails:
+                rails[token] = watts
+            elif f"{token}_2" not in rails:
+                rails[f"{token}_2"] = watts
+            else:
+                unknown.append(token)
 
     gpu = gpu or _NOTHING
     emc = emc or _NOTHING
@@ -203,8 +203,6 @@ def _classify(token: str) -> int | tuple[str, float | None]:
         celsius = float(temperature[2])
         # Gated zones of JetPack 5 and later; nothing on a board is that cold.
         kind = (temperature[1], None if celsius <= _GATED_CELSIUS else celsius)
-    elif token[0] == "(":
-        kind = _BRACKET
     elif token.endswith(("_FREQ", "_LOAD")) or token.rstrip("0123456789") in _ENGINES:
         kind = _ENGINE
     elif _RAIL_NAME.fullmatch(token):
