@@ -24,12 +24,12 @@ _FILES = (Lut, RelationVector, Tree)
 
 
 def encode(value: Any) -> Any:
-    """``value`` as plain JSON values; a dataclass leaves out the fields that are None."""
+    """``value`` as plain JSON values; a dataclass leaves out the fields that are None by default and by value."""
     if isinstance(value, _FILES):
         return value.to_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
-        return {name: encode(item) for name, item in pairs if item is not None}
+        pairs = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
+        return {f.name: encode(item) for f, item in pairs if item is not None or f.default is not None}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

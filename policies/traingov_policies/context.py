@@ -64,6 +64,7 @@ class Context:
     last_power_s: float | None = None
     stale: bool = False
     target_hz: int | None = None
+    target_batch: int | None = None
     target_why: str = ""
     requested: tuple[int, int] | None = None
     actual: KnobReadBack | None = None
@@ -81,13 +82,17 @@ class Context:
         """The board's ascending clock table in Hz."""
         return self.board.gpu_frequencies_hz
 
-    def aim(self, frequency_hz: int | None, why: str) -> None:
-        """Want the GPU pinned at ``frequency_hz``; None gives the bounds back. Written once the event is handled."""
-        self.target_hz, self.target_why = frequency_hz, why
+    def aim(self, frequency_hz: int | None, why: str, batch_size: int | None = None) -> None:
+        """Want the GPU pinned at ``frequency_hz``; None gives the bounds back. Written once the event is handled.
 
-    def aim_guarded(self, frequency_hz: int, why: str) -> None:
+        With ``batch_size`` the clock is meant for that batch size: under a cap it is not raised above what the table
+        shows safe for the present one before the job has followed.
+        """
+        self.target_hz, self.target_why, self.target_batch = frequency_hz, why, batch_size
+
+    def aim_guarded(self, frequency_hz: int, why: str, batch_size: int | None = None) -> None:
         """As ``aim``, and let the guard correct it from there."""
-        self.aim(frequency_hz, why)
+        self.aim(frequency_hz, why, batch_size)
         self.guard.aim(self.index_at_most(frequency_hz))
 
     def index_at_most(self, frequency_hz: int) -> int:
@@ -106,10 +111,6 @@ class Context:
             self.requested = bounds
             self.actual = None
             self.out.append(SetGpuBounds(frequency_hz, frequency_hz, why))
-
-    def knob_settled(self) -> bool:
-        """Whether the last write was answered."""
-        return self.requested is None or self.actual is not None
 
     def advise(self, job: Job, batch_size: int, phase: str, why: str) -> None:
         """Advise a batch size and phase, unless that is what was advised last."""

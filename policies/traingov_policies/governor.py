@@ -26,7 +26,7 @@ from .events import (
 from .guard import Guard
 from .lut import Lut
 from .plans import thinned
-from .select import select
+from .select import below_cap, select
 from .settings import Settings
 from .states.base import Holding, Idle, Observing, Sharing, State
 from .states.joint import Joint, Profiling, objective_of, plan_for
@@ -196,17 +196,18 @@ class Governor:
             ctx.guard.written(ctx.now_s)
         ctx.stale = stale
 
-    def _safe_hz(self, ctx: Context) -> int:
-        """The highest clock that the table shows safe for its largest batch size, else the lowest clock."""
+    def _safe_hz(self, ctx: Context, batch_size: int | None = None) -> int:
+        """The highest clock that the table shows safe for ``batch_size`` (default: its largest), else the lowest."""
         table = self._state.safe_table()
-        if table is not None:
-            try:
-                safest = select(table, None, ctx.cap_w, batch_sizes=[table.batch_sizes[-1]])
-            except ValueError:
-                return ctx.clocks[0]
-            if safest.feasible:
-                return safest.chosen.point.gpu_frequency_hz
-        return ctx.clocks[0]
+        if table is None:
+            return ctx.clocks[0]
+        batch = table.batch_sizes[-1] if batch_size is None else batch_size
+        safe = [
+            p.gpu_frequency_hz
+            for p in table.points()
+            if p.batch_size == batch and below_cap(table.cell(p).peak_power_w, ctx.cap_w)
+        ]
+        return max(safe, default=ctx.clocks[0])
 
     def _allowed(self, ctx: Context) -> int | None:
         """The clock that target, guard and freshness allow together; None leaves the knob as it was found."""
@@ -217,9 +218,14 @@ class Governor:
             return safe if ctx.target_hz is None else min(safe, ctx.target_hz)
         if ctx.target_hz is None:
             return None
-        if not self._state.guarded:
-            return ctx.target_hz
-        return min(ctx.target_hz, ctx.clocks[ctx.guard.limit])
+        allowed = ctx.target_hz
+        if self._state.guarded:
+            allowed = min(allowed, ctx.clocks[ctx.guard.limit])
+        if ctx.cap is not None and ctx.target_batch is not None:
+            present = next(iter(ctx.jobs.values())).batch_size
+            if present != ctx.target_batch:
+                allowed = min(allowed, self._safe_hz(ctx, present))
+        return allowed
 
     def _apply(self, ctx: Context) -> None:
         if ctx.foreign_writes > ctx.settings.rewrite_tries and ctx.jobs:
@@ -227,7 +233,7 @@ class Governor:
         allowed = self._allowed(ctx)
         why = "telemetry is stale" if ctx.stale else ctx.target_why
         if allowed is not None and allowed != ctx.target_hz and not ctx.stale:
-            why = "cap guard"
+            why = f"held back under the cap: {why}"
         ctx.write(allowed, why)
 
     def _change(self, state: State, ctx: Context) -> None:

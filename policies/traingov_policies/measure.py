@@ -73,7 +73,8 @@ class PointMeter:
     def verdict(self, now_s: float) -> Verdict | None:
         """The result once there is one; None while the measurement goes on."""
         if self.surely_above():
-            return Verdict(Cell(None, self._peak_w, None, "infeasible"))
+            wrong = self._wrong_clock()
+            return Verdict(Cell(None, self._peak_w, None, "infeasible") if wrong is None else None, wrong)
         s = self._settings
         enough = self._elapsed_s >= s.min_window_s and self._steps >= s.min_steps
         long_steps = self._steps >= 1 and self._elapsed_s >= s.long_step_s

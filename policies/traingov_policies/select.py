@@ -103,7 +103,7 @@ def select(
     feasible = [
         (score, candidate)
         for candidate in known
-        if (score := candidate.score(objective)) is not None and _below(candidate.peak_power_w, cap_w)
+        if (score := candidate.score(objective)) is not None and below_cap(candidate.peak_power_w, cap_w)
     ]
     if not feasible:
         return Selection(_lowest_power(lut, known, cap_w), False, ())
@@ -116,8 +116,8 @@ def select(
     return Selection(ranked[0], True, tuple(ranked))
 
 
-def _below(peak_power_w: float | None, cap_w: float | None) -> bool:
-    # Unknown power is not feasible under a cap (DESIGN 5.5).
+def below_cap(peak_power_w: float | None, cap_w: float | None) -> bool:
+    """Whether a peak power is feasible: strictly below the cap (Eq. 1). Unknown power is not, except without a cap."""
     return cap_w is None or (peak_power_w is not None and peak_power_w < cap_w)
 
 

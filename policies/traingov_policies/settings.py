@@ -33,7 +33,7 @@ class ProfileSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """The governor's settings; ``stale_after_s`` as in DESIGN 5.3, ``apply_timeout_s`` bounds how long a job may take."""
+    """The governor's settings; ``stale_after_s`` as in DESIGN 5.3, ``apply_timeout_s`` bounds how slow a job may be."""
 
     policy: PolicyName = PolicyName.JOINT
     objective: Objective = Objective.TIME

@@ -80,16 +80,17 @@ class Profiling(State):
         self._meter = None
         self._batch_ready = self._job.batch_size == self._point.batch_size
         self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
-        ctx.aim(self._point.gpu_frequency_hz, f"measuring {self._point}")
+        ctx.aim(self._point.gpu_frequency_hz, f"measuring {self._point}", self._point.batch_size)
         ctx.advise(self._job, self._point.batch_size, "profile", f"measuring {self._point}")
 
     def _applying(self, event: Event, ctx: Context) -> State:
         assert self._point is not None
         if ctx.actual is not None and ctx.actual.error is not None:
             return self._judge(Verdict(None, ctx.actual.error), ctx)
-        if self._batch_ready and ctx.actual is not None:
+        wanted_hz = self._point.gpu_frequency_hz
+        if self._batch_ready and ctx.actual is not None and ctx.actual.requested_max_hz == wanted_hz:
             set_hz = ctx.actual.max_hz
-            if set_hz is not None and set_hz != self._point.gpu_frequency_hz:
+            if set_hz is not None and set_hz != wanted_hz:
                 return self._judge(Verdict(None, f"the kernel set {set_hz / 1e6:g} MHz instead"), ctx)
             settings = ctx.settings.profile
             window_s = 1.0 if ctx.cap is None else ctx.cap.window_s
@@ -162,7 +163,7 @@ class Joint(State):
         self.selection = selection
         point, why = selection.chosen.point, selection_text(selection, job.registered.relation, ctx, job)
         ctx.condition("cap-infeasible", None if selection.feasible else why)
-        ctx.aim_guarded(point.gpu_frequency_hz, why)
+        ctx.aim_guarded(point.gpu_frequency_hz, why, point.batch_size)
         ctx.advise(job, point.batch_size, "train", why)
         ctx.say(job, "joint", why, point, candidates=[c.to_json() for c in selection.candidates])
         return self
