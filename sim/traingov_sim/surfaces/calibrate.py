@@ -1,7 +1,7 @@
 """Fit the virtual boards to the published facts: ``python -m traingov_sim.surfaces.calibrate [--seeds N]``.
 
 Writes data/surfaces/<board>-<workload>.json. The Nano's board parameters are found with ResNet18, which has most
-facts, and kept for its other workloads; the TX2 NX takes N from the Nano; the AGX Orin's come from BERT-base on QQP.
+facts, and kept for its other workloads; the TX2 NX takes N from the Nano; the AGX Orin's from BERT-base on RTE, see `orin_board`.
 Each workload is searched from several seeds, stopping where the facts are met; of those that meet them the one in
 the middle (least summed distance of its log time and power tables to the others') is shipped. The held-out cells
 take no part in either.
@@ -32,7 +32,7 @@ from .misfit import irregularity_name, misfit, residuals, samples_to_accuracy, t
 from .predictions import baseline_cells, energy_ratios, joint_cells
 from .published import BASELINE_HZ, BATCHES, calibration_row, held_out_rows, nano_case, tx2_case
 from .search import evolve
-from .space import BOARD_RANGES, Range, Space, workload_ranges
+from .space import BOARD_RANGES, Range, Space, common_parameters, workload_ranges
 from .store import DIRECTORY, SCHEMA, path_of
 
 GOAL = 1.0  # a search stops here: facts met, without crowding all seeds into one best point
@@ -47,6 +47,7 @@ MEMORY_BYTES = {  # base and per sample: batch sizes that the paper ran fit, tho
 ORIN_MEMORY_BYTES = (2_500_000_000, 90_000_000)
 
 Parameters = dict[str, float]
+ORIN_FIRST = "bert-base/rte"
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,28 @@ def with_shape(case: Case, data: Path) -> Case:
     return replace(case, facts=(*case.facts, shape))
 
 
-def fit(case: Case, ranges: Mapping[str, Range], fixed: Mapping[str, float], seeds: int) -> Fitted:
-    """Search from ``seeds`` seeds, with the parameters of ``fixed`` held. Raises RuntimeError when none fits."""
+def search(
+    case: Case, ranges: Mapping[str, Range], fixed: Mapping[str, float], seed: int, generations: int = 600
+) -> tuple[float, Parameters]:
+    """One search from one seed, with the parameters of ``fixed`` held: misfit and parameters."""
     space = Space({name: r for name, r in ranges.items() if name not in fixed})
     top = CLOCKS_HZ[case.board][-1]
 
     def objective(unit: NDArray[np.float64]) -> NDArray[np.float64]:
         return misfit(tables(case, {**space.decode(unit), **fixed}, top))
 
+    point, value = evolve(objective, len(space.names), seed, generations=generations, goal=GOAL)
+    parameters = {name: float(v[0]) for name, v in space.decode(point[None]).items()}
+    return value, {**parameters, **fixed}
+
+
+def fit(case: Case, ranges: Mapping[str, Range], fixed: Mapping[str, float], seeds: int) -> Fitted:
+    """Search from ``seeds`` seeds and keep what meets the facts. Raises RuntimeError when none does."""
+    top = CLOCKS_HZ[case.board][-1]
     found = []
     for seed in range(seeds):
-        point, value = evolve(objective, len(space.names), seed, goal=GOAL)
-        parameters = {name: float(v[0]) for name, v in space.decode(point[None]).items()}
-        found.append((value, seed, {**parameters, **fixed}))
+        value, parameters = search(case, ranges, fixed, seed)
+        found.append((value, seed, parameters))
     accepted = [f for f in found if f[0] <= ACCEPT]
     if not accepted:
         raise RuntimeError(
@@ -202,15 +212,10 @@ def calibrate_tx2(samples: dict[int, float], seeds: int, directory: Path) -> Non
     batches = BATCHES["resnet18"]
     sample_s = r.baseline1[2] / samples[batches.baseline1] / batches.pass_samples
     ranges = {**BOARD_RANGES["tx2-nx"], **workload_ranges("tx2-nx", sample_s)}
-    space, tried = Space(ranges), []
+    tried = []
     for low, middle in product(table[2:7], table[6:11]):
         clocks = (low, middle, table[-1])
-        case = tx2_case(samples, clocks)
-
-        def objective(unit: NDArray[np.float64], case: Case = case) -> NDArray[np.float64]:
-            return misfit(tables(case, space.decode(unit), table[-1]))
-
-        tried.append((evolve(objective, len(space.names), 0, generations=300)[1], clocks))
+        tried.append((search(tx2_case(samples, clocks), ranges, {}, seed=0, generations=300)[0], clocks))
     tried.sort()
     clocks = tried[0][1]
     case = tx2_case(samples, clocks)
@@ -232,16 +237,38 @@ def calibrate_tx2(samples: dict[int, float], seeds: int, directory: Path) -> Non
     _write(document(fitted, case, MEMORY_BYTES["resnet18"], **more), directory)
 
 
+def _orin_ranges(w: published_orin.FineTuning, case: Case) -> dict[str, Range]:
+    ranges: dict[str, Range] = {**BOARD_RANGES["agx-orin"], **workload_ranges("agx-orin", w.step_s / 32)}
+    if w.irregular:
+        ranges.update({irregularity_name(hz): (0.96, 1.18) for hz in case.clocks_hz[:-1]})
+    return ranges
+
+
+def orin_board(seeds: int) -> Parameters:
+    """The parameters common to the workloads of the AGX Orin.
+
+    Candidates are fits of BERT-base on RTE, whose two published clocks constrain the board most; the one with which
+    all the workloads together are met best is taken.
+    """
+    cases = {w.name: published_orin.orin_case(w.name) for w in published_orin.WORKLOADS}
+    first = cases[ORIN_FIRST]
+    candidates = fit(first, _orin_ranges(published_orin.workload(ORIN_FIRST), first), {}, seeds).members
+    scored = []
+    for k, member in enumerate(candidates):
+        board = {name: member[name] for name in common_parameters("agx-orin")}
+        total = 0.0
+        for w in published_orin.WORKLOADS:
+            total += search(cases[w.name], _orin_ranges(w, cases[w.name]), board, seed=0, generations=300)[0]
+        scored.append((total, k, board))
+    return min(scored)[2]
+
+
 def calibrate_orin(seeds: int, directory: Path) -> None:
     """The fine-tuning workloads of the AGX Orin."""
-    board: Parameters = {}
+    board = orin_board(seeds)
     for w in published_orin.WORKLOADS:
         case = published_orin.orin_case(w.name)
-        ranges: dict[str, Range] = {**BOARD_RANGES["agx-orin"], **workload_ranges("agx-orin", w.step_s / 32)}
-        if w.irregular:
-            ranges.update({irregularity_name(hz): (0.96, 1.18) for hz in case.clocks_hz[:-1]})
-        fitted = fit(case, ranges, board, seeds)
-        board = board or {name: fitted.members[0][name] for name in BOARD_PARAMETERS}
+        fitted = fit(case, _orin_ranges(w, case), board, seeds)
         t = tables(case, fitted.members[0], case.clocks_hz[-1])
         features = {
             "model_type": w.model_type,

@@ -88,14 +88,10 @@ class Batches:
 
 
 BATCHES = {
-    "resnet18": Batches(
-        (4, 8, 16, 32, 64, 128), 128, 8, 32, 14.0, 14652, (F460, F768, F921), (8, 32, 32)
-    ),
+    "resnet18": Batches((4, 8, 16, 32, 64, 128), 128, 8, 32, 14.0, 14652, (F460, F768, F921), (8, 32, 32)),
     "mobilenetv2": Batches((4, 8, 16, 32, 64), 64, 32, None, 25.0, 14652, (F460, F921, F921), (32, 32, 32)),
     "efficientvit": Batches((4, 8, 16, 32, 64), 64, 16, None, 35.0, 14652, (F460, F768, F921), (16, 64, 64)),
-    "transformer": Batches(
-        (4, 8, 16, 32, 64, 128), 128, 8, None, 9.0, 27000, (F460, F768, F921), (8, 128, 128)
-    ),
+    "transformer": Batches((4, 8, 16, 32, 64, 128), 128, 8, None, 9.0, 27000, (F460, F768, F921), (8, 128, 128)),
 }
 CALIBRATION_DATASETS = ("SVHN", "Austen")
 FIG2_SAMPLES_RATIO = 15 / 10  # N(32) / N(8) of ResNet18, figure 2
@@ -111,9 +107,7 @@ def row(board: str, workload: str, dataset: str) -> Row:
 
 def calibration_row(board: str, workload: str) -> Row:
     """The row that the workload is calibrated on."""
-    return next(
-        r for r in ROWS if (r.board, r.workload) == (board, workload) and r.dataset in CALIBRATION_DATASETS
-    )
+    return next(r for r in ROWS if (r.board, r.workload) == (board, workload) and r.dataset in CALIBRATION_DATASETS)
 
 
 def held_out_rows(board: str, workload: str) -> tuple[Row, ...]:
@@ -128,9 +122,7 @@ def _baseline_facts(r: Row, batches: Batches, tolerance: float) -> list[Fact]:
         for hz, seconds in zip(BASELINE_HZ, cells, strict=True):
             if seconds is not None:
                 text = f"baseline {name} (batch {b}) on {r.dataset} takes {seconds:.0f} s at {hz / 1e6:.0f} MHz"
-                facts.append(
-                    Fact(text, CALIBRATION, Cell(b, hz, seconds, f"b{b}"), tolerance, "tables 2 and 3")
-                )
+                facts.append(Fact(text, CALIBRATION, Cell(b, hz, seconds, f"b{b}"), tolerance, "tables 2 and 3"))
     text = f"baseline 1 needs about {batches.passes:g} passes over the data set"
     facts.append(
         Fact(text, CHOICE, Samples(f"b{batches.baseline1}", batches.passes), 0.05, "free: only T_s · N is known")

@@ -11,7 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .clocks import CLOCKS_HZ
-from .facts import CALIBRATION, CHOICE, BestClock, BusyShare, Case, Fact, Irregularity, LevelPower, Measure, Saving, StepTime
+from .facts import (
+    CALIBRATION,
+    CHOICE,
+    BestClock,
+    BusyShare,
+    Case,
+    Fact,
+    Irregularity,
+    LevelPower,
+    Measure,
+    Saving,
+    StepTime,
+)
 
 CLOCKS = CLOCKS_HZ["agx-orin"]
 BATCH = 32

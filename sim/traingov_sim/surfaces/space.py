@@ -77,7 +77,16 @@ def workload_ranges(board: str, sample_s: float) -> dict[str, Range]:
         ranges["host_step_s"] = (0.1 * s, 32 * 0.9 * s)
         ranges["memory_s"] = (0.02 * s, 0.9 * s)
         ranges["compute_s"] = (0.03 * s, 1.0 * s)
+        return {**ranges, **_SHARED, "activity": (0.3, 1.0)}
     return {**ranges, **_SHARED}
+
+
+def common_parameters(board: str) -> tuple[str, ...]:
+    """The board parameters that all workloads of a board share.
+
+    On the AGX Orin the CPU rail is the workload's: the energy paper leaves the CPU's clock to schedutil.
+    """
+    return tuple(n for n in BOARD_RANGES[board] if board != "agx-orin" or not n.startswith("cpu_"))
 
 
 class Space:
