@@ -58,7 +58,7 @@ class RailRule:
     def describe(self) -> str:
         """One line for people."""
         return (
-            f"{self.name}: input power = {' + '.join(self.input_rails) or 'not measured'}; "
+            f"rails as on {self.name}: input power = {' + '.join(self.input_rails) or 'not measured'}; "
             f"compute power = {' + '.join(self.compute_rails) or 'not measured'}; "
             f"settle {self.settle_s:g} s, dead time {self.dead_time_s:g} s"
         )
