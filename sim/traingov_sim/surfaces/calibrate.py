@@ -1,10 +1,10 @@
 """Fit the virtual boards to the published facts: ``python -m traingov_sim.surfaces.calibrate [--seeds N]``.
 
 Writes data/surfaces/<board>-<workload>.json. The Nano's board parameters are found with ResNet18, which has most
-facts, and kept for its other workloads; the TX2 NX takes N from the Nano; the AGX Orin's from BERT-base on RTE, see `orin_board`.
-Each workload is searched from several seeds, stopping where the facts are met; of those that meet them the one in
-the middle (least summed distance of its log time and power tables to the others') is shipped. The held-out cells
-take no part in either.
+facts, and kept for its other workloads; the TX2 NX takes N from the Nano; the AGX Orin's board is found with
+BERT-base on RTE, see ``orin_board``. Each workload is searched from several seeds, stopping where the facts are met;
+of those that meet them the one in the middle (least summed distance of its log time and power tables to the others')
+is shipped. The held-out cells take no part in either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from . import published_orin
 from .clocks import CLOCKS_HZ, NANO_TICKED_HZ
 from .facts import CALIBRATION, Case, Fact, Shape
 from .generator import BOARD_PARAMETERS, WORKLOAD_PARAMETERS, GeneratedSurface
-from .misfit import irregularity_name, misfit, residuals, samples_to_accuracy, tables
+from .misfit import irregularity_name, misfit, residuals, samples_to_accuracy, strict_misfit, tables
 from .predictions import baseline_cells, energy_ratios, joint_cells
 from .published import BASELINE_HZ, BATCHES, calibration_row, held_out_rows, nano_case, tx2_case
 from .search import evolve
@@ -84,7 +84,7 @@ def search(
     top = CLOCKS_HZ[case.board][-1]
 
     def objective(unit: NDArray[np.float64]) -> NDArray[np.float64]:
-        return misfit(tables(case, {**space.decode(unit), **fixed}, top))
+        return strict_misfit(tables(case, {**space.decode(unit), **fixed}, top))
 
     point, value = evolve(objective, len(space.names), seed, generations=generations, goal=GOAL)
     parameters = {name: float(v[0]) for name, v in space.decode(point[None]).items()}
@@ -164,7 +164,7 @@ def spread(fitted: Fitted, predict: Callable[[GeneratedSurface], list[dict[str, 
     result = []
     for k, row in enumerate(rows[0]):
         errors = sorted(r[k]["error_percent"] for r in rows)
-        result.append({**row, "error_percent_over_fits": [errors[0], float(np.median(errors)), errors[-1]]})
+        result.append({**row, "error_percent_over_fits": [errors[0], round(float(np.median(errors)), 1), errors[-1]]})
     return result
 
 

@@ -40,6 +40,7 @@ Array = NDArray[np.float64]
 # on the edge would be of no use. A residual of 1 is still a violation by the stated tolerance.
 MARGIN_W = 0.02
 MARGIN_PERCENT = 0.5
+MARGIN_RATIO = 0.01
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Tables:
         """Column of the highest feasible clock per member; -1 where there is none."""
         feasible = self.peak_w[:, self.case.batch_sizes.index(batch_size), :] < cap_w
         last = feasible.shape[1] - 1 - np.argmax(feasible[:, ::-1], axis=1)
-        return np.where(feasible.any(axis=1), last, -1)
+        return np.asarray(np.where(feasible.any(axis=1), last, -1))
 
 
 def tables(case: Case, parameters: Mapping[str, Any], max_frequency_hz: int) -> Tables:
@@ -114,11 +115,11 @@ def samples_to_accuracy(t: Tables, group: str) -> Array:
 
 def _cell(t: Tables, m: Cell, tolerance: float) -> Array:
     seconds = t.at(t.sample_s, m.batch_size, m.frequency_hz) * t.case.pass_samples
-    return np.log(seconds * samples_to_accuracy(t, m.group) / m.seconds) / tolerance
+    return np.asarray(np.log(seconds * samples_to_accuracy(t, m.group) / m.seconds) / tolerance)
 
 
 def _samples(t: Tables, m: Samples, tolerance: float) -> Array:
-    return np.log(samples_to_accuracy(t, m.group) / m.passes) / tolerance
+    return np.asarray(np.log(samples_to_accuracy(t, m.group) / m.passes) / tolerance)
 
 
 def _ratio(t: Tables, m: TimeRatio, tolerance: float) -> Array:
@@ -126,8 +127,8 @@ def _ratio(t: Tables, m: TimeRatio, tolerance: float) -> Array:
     return np.log(ratio / m.ratio) / tolerance
 
 
-def _hinge(violation_w: Array, tolerance: float) -> Array:
-    return np.maximum(0.0, violation_w + MARGIN_W) / (tolerance + MARGIN_W)
+def _hinge(violation: Array, tolerance: float, margin: float = MARGIN_W) -> Array:
+    return np.maximum(0.0, violation + margin) / (tolerance + margin)
 
 
 def _highest(t: Tables, m: HighestClock, tolerance: float) -> Array:
@@ -158,7 +159,7 @@ def _capped_ratio(t: Tables, m: CappedTimeRatio, tolerance: float) -> Array:
         row = t.sample_s[:, t.case.batch_sizes.index(b), :]
         times.append(np.take_along_axis(row, column[:, None], axis=1)[:, 0])
     ratio = times[0] / times[1]
-    return np.maximum(0.0, np.maximum(np.log(m.low / ratio), np.log(ratio / m.high))) / tolerance
+    return _hinge(np.maximum(np.log(m.low / ratio), np.log(ratio / m.high)), tolerance, MARGIN_RATIO)
 
 
 def _step_time(t: Tables, m: StepTime, tolerance: float) -> Array:
@@ -175,11 +176,12 @@ def _best(t: Tables, m: BestClock, tolerance: float) -> Array:
     energy = t.energy_j()
     inside = np.array([hz in m.frequencies_hz for hz in t.case.clocks_hz])
     worse = 100 * (energy[:, inside].min(axis=1) / energy[:, ~inside].min(axis=1) - 1)
-    return np.maximum(0.0, worse + MARGIN_PERCENT) / tolerance
+    return _hinge(worse, tolerance, MARGIN_PERCENT)
 
 
 def _busy(t: Tables, m: BusyShare, tolerance: float) -> Array:
-    return (100 * np.asarray(t.steps.gpu_busy_share())[:, 0, -1] - m.percent) / tolerance
+    busy: Array = np.asarray(t.steps.gpu_busy_share())[:, 0, -1]
+    return (100 * busy - m.percent) / tolerance
 
 
 def _level(t: Tables, m: LevelPower, tolerance: float) -> Array:
@@ -191,11 +193,11 @@ def _shape(t: Tables, m: Shape, tolerance: float) -> Array:
     watts = np.asarray(t.steps.mean_input_w())[:, t.case.batch_sizes.index(m.batch_size), :]
     row = watts[:, [t.case.clocks_hz.index(hz) for hz in m.frequencies_hz]]
     scaled = (row - row[:, :1]) / (row[:, -1:] - row[:, :1])
-    return np.abs(scaled - np.array(m.values)).max(axis=1) / tolerance
+    return np.asarray(np.abs(scaled - np.array(m.values)).max(axis=1) / tolerance)
 
 
 def _irregularity(t: Tables, m: Irregularity, tolerance: float) -> Array:
-    return (np.sqrt(np.mean((t.irregular - 1) ** 2, axis=1)) - m.rms) / tolerance
+    return np.asarray((np.sqrt(np.mean((t.irregular - 1) ** 2, axis=1)) - m.rms) / tolerance)
 
 
 _MEASURES: dict[type, Callable[[Tables, Any, float], Array]] = {
@@ -231,3 +233,21 @@ def misfit(t: Tables, values: Array | None = None) -> Array:
     values = residuals(t) if values is None else values
     searched = np.array([fact.kind != CHECK for fact in t.case.facts])
     return np.asarray((values[searched] ** 2).sum(axis=0))
+
+
+_MARGINS: dict[type, float] = {
+    HighestClock: MARGIN_W,
+    ClockAbove: MARGIN_W,
+    SafeClock: MARGIN_W,
+    CappedTimeRatio: MARGIN_RATIO,
+    BestClock: MARGIN_PERCENT,
+}
+
+
+def strict_misfit(t: Tables) -> Array:
+    """The misfit with inequalities in units of their margin: below 1 every one of them holds without tolerance.
+
+    What a shipped surface is searched with; the stated tolerances are for judging it, and for families.
+    """
+    scale = np.array([(f.tolerance + m) / m if (m := _MARGINS.get(type(f.measure))) else 1.0 for f in t.case.facts])
+    return misfit(t, residuals(t) * scale[:, None])

@@ -41,7 +41,7 @@ class Prediction:
 
 def pass_seconds(surface: Surface, samples: int, b: int, hz: int) -> float:
     """Seconds for one pass over ``samples`` training samples."""
-    return step_time_s(surface, b, hz) * samples / b
+    return float(step_time_s(surface, b, hz) * samples / b)
 
 
 def samples_to_accuracy(
@@ -63,7 +63,7 @@ def interpolated(samples: dict[int, float], b: int) -> float:
     """N of a batch size between the two known ones, log-log."""
     (b0, n0), (b1, n1) = sorted(samples.items())
     share = math.log(b / b0) / math.log(b1 / b0)
-    return n0 * (n1 / n0) ** share
+    return float(n0 * (n1 / n0) ** share)
 
 
 def highest_clock(surface: Surface, b: int, cap_w: float | None, clocks_hz: tuple[int, ...]) -> int | None:
@@ -92,24 +92,26 @@ def joint_cells(
     baseline_hz: tuple[int, int, int] = BASELINE_HZ,
     samples: dict[int, float] | None = None,
 ) -> list[Prediction]:
-    """The joint cells of a row: the least predicted time over the batch sizes from baseline 2's to baseline 1's,
-    each at its highest feasible clock.
+    """The joint cells of a row: the least predicted time over batch sizes, each at its highest feasible clock.
+
+    Three sets of batch sizes: the two whose N the baselines' cells give; all between them, with N interpolated;
+    and for ResNet18 the two and batch 32, with N by figure 2.
     """
     batches = BATCHES[r.workload]
     known = samples_to_accuracy(surface, r, batches, baseline_hz) if samples is None else samples
     found = []
-    variants = [("N interpolated", {})]
+    between = {b: interpolated(known, b) for b in batches.sizes if min(known) <= b <= max(known)}
+    variants = [("the baselines' batch sizes", dict(known)), ("N interpolated", {**between, **known})]
     if batches.third is not None:
         n = known[batches.baseline2] * FIG2_SAMPLES_RATIO
-        variants.append(("N(32) of figure 2", {batches.third: n}))
-    for text, given in variants:
+        variants.append((f"and {batches.third}, N of figure 2", {**known, batches.third: n}))
+    for text, candidates in variants:
         for cap_name, cap, seconds in zip(CAP_NAMES, CAPS_W, r.joint, strict=True):
             best: tuple[float, tuple[int, int]] | None = None
-            for b in batches.sizes:
+            for b, n in candidates.items():
                 hz = highest_clock(surface, b, cap, clocks_hz)
-                if hz is None or not min(known) <= b <= max(known):
+                if hz is None:
                     continue
-                n = given.get(b, known.get(b, interpolated(known, b)))
                 t = n * pass_seconds(surface, batches.pass_samples, b, hz)
                 if best is None or t < best[0]:
                     best = (t, (b, hz))

@@ -15,7 +15,13 @@ Objective = Callable[[Array], Array]  # [population, parameters] in the unit cub
 
 
 def evolve(
-    objective: Objective, dimensions: int, seed: int, population: int = 120, generations: int = 600, goal: float = 0.0
+    objective: Objective,
+    dimensions: int,
+    seed: int,
+    *,
+    population: int = 120,
+    generations: int = 600,
+    goal: float = 0.0,
 ) -> tuple[Array, float]:
     """Differential evolution (current-to-best/1/bin, settings drawn per member); the best point and its misfit.
 

@@ -24,8 +24,8 @@ BOARD_RANGES: dict[str, dict[str, Range]] = {
         "leakage_w": (0.1, 0.7),
         "dynamic_w": (2.0, 6.5),
         "memory_w": (0.3, 1.3),
-        "cpu_host_w": (0.6, 1.8),
-        "cpu_wait_w": (0.15, 0.8),
+        "cpu_host_w": (0.8, 1.8),
+        "cpu_wait_w": (0.15, 0.75),
         **_VOLTAGE,
     },
     "tx2-nx": {
@@ -33,8 +33,8 @@ BOARD_RANGES: dict[str, dict[str, Range]] = {
         "leakage_w": (0.1, 0.9),
         "dynamic_w": (3.0, 11.0),
         "memory_w": (0.4, 1.6),
-        "cpu_host_w": (0.6, 2.2),
-        "cpu_wait_w": (0.15, 0.9),
+        "cpu_host_w": (0.9, 2.2),
+        "cpu_wait_w": (0.15, 0.85),
         **_VOLTAGE,
     },
     "agx-orin": {
@@ -42,8 +42,8 @@ BOARD_RANGES: dict[str, dict[str, Range]] = {
         "leakage_w": (1.0, 3.5),
         "dynamic_w": (15.0, 45.0),
         "memory_w": (2.0, 6.0),
-        "cpu_host_w": (3.0, 8.0),
-        "cpu_wait_w": (1.5, 5.0),
+        "cpu_host_w": (3.5, 9.0),
+        "cpu_wait_w": (1.0, 3.5),
         **_VOLTAGE,
     },
 }

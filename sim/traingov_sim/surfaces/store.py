@@ -7,7 +7,7 @@ factor on its times (``derived_from``, ``time_scale``).
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def read(board: str, workload: str) -> dict[str, Any]:
     return data
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(board: str, workload: str) -> GeneratedSurface:
     """The surface of ``workload`` on ``board``. Raises KeyError with the known names."""
     data = read(board, workload)
