@@ -20,8 +20,8 @@ class GpuSpec:
     """The GPU's devfreq node. Paths are relative to the tree's root.
 
     ``switch_delay_s`` passes between a write to the bounds and the clock following it (measured in public: 0.65 s
-    on a Nano, 0.56 s on an AGX). ``snap_max``: where a maximum off the table goes, "up" (kernel 4.9 of R32) or
-    "down". ``order``: what happens to a minimum above the maximum, "refuse" (EINVAL) or "clamp".
+    on a Nano, 0.56 s on an AGX). ``snap``: what a bound off the table becomes; ``order``: what happens to a minimum
+    above the maximum, "refuse" (EINVAL) or "clamp"; both as in devfreqnode.DevfreqSettings.
     """
 
     device: str
@@ -32,7 +32,7 @@ class GpuSpec:
     governors: tuple[str, ...]
     default_governor: str
     switch_delay_s: float
-    snap_max: str
+    snap: str
     order: str
 
     @property

@@ -35,16 +35,18 @@ def command(  # noqa: PLR0917  (click passes them by name)
             parent_pid=os.getppid() if with_parent else None,
             announce=None if as_json else _explain,
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError) as error:
         print(f"traingov-sim board: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ValueError) else 1)
 
 
 def _fuse_tree() -> TreeMaker:
-    try:
-        from .fusetree import FuseTree  # noqa: PLC0415
-    except ImportError as error:
-        raise ValueError(f"--fuse needs mfusepy and libfuse ({error}); install traingov-sim[fuse]") from None
+    from .fusefs import unavailable  # noqa: PLC0415
+    from .fusetree import FuseTree  # noqa: PLC0415
+
+    reason = unavailable()
+    if reason is not None:
+        raise ValueError(f"--fuse: {reason}")
     return FuseTree
 
 

@@ -11,9 +11,10 @@ from .connection import Connection, Stream
 from .physics import Contention, OutOfMemory, VirtualBoard
 from .surface import Surface
 from .tegrastats_text import TegrastatsText
+from .tree import FolderTree
 
 if TYPE_CHECKING:
-    from .process import BoardProcess, Tree
+    from .process import BoardProcess
 
 Message = dict[str, Any]
 
@@ -22,7 +23,7 @@ class Control:
     """Answers messages. A wrong message gets {"error": one line}; it never ends the board."""
 
     def __init__(
-        self, board: VirtualBoard, tree: Tree, surfaces: Callable[[str, str], Surface], process: BoardProcess
+        self, board: VirtualBoard, tree: FolderTree, surfaces: Callable[[str, str], Surface], process: BoardProcess
     ) -> None:
         self._board = board
         self._tree = tree
@@ -89,8 +90,8 @@ class Control:
         since = float(message.get("since", float("-inf")))
         clock = self._board.clock
         truth["clock_history"] = [entry for entry in self._board.clock_history if entry[0] >= since]
-        truth["bounds_hz"] = [clock.min_hz, clock.max_hz]
-        truth["governor"] = clock.governor
+        truth["bounds_hz"] = list(clock.bounds())
+        truth["governor"] = clock.read("governor").strip()
         truth["power_mode"] = self._board.power_mode.id
         truth["memory_used_bytes"] = self._board.queue.memory_used_bytes
         return truth
@@ -130,5 +131,5 @@ class Control:
             self._process.end_streams()
 
     def _stop(self, _connection: Connection, _message: Message) -> Message:
-        self._process.stopping = True
+        self._process.stopping.set()
         return {"ok": True}

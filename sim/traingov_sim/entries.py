@@ -11,26 +11,15 @@ from .physics import Snapshot, VirtualBoard
 
 ZONES = "sys/devices/virtual/thermal"
 CPUS = "sys/devices/system/cpu"
+KNOBS = ("governor", "max_freq", "min_freq", "userspace/set_freq")
 
 
 @dataclass
 class Entries:
-    """``files``: path → text; ``links``: path → target, both relative to the root; ``writable``: knobs."""
+    """``files``: path → text; ``links``: path → target; all relative to the root."""
 
     files: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
-    writable: frozenset[str] = frozenset()
-
-
-def knob_paths(spec: BoardSpec) -> dict[str, str]:
-    """The writable files that do something: path → "min", "max", "governor" or "userspace"."""
-    node = spec.gpu.node
-    return {
-        f"{node}/min_freq": "min",
-        f"{node}/max_freq": "max",
-        f"{node}/governor": "governor",
-        f"{node}/userspace/set_freq": "userspace",
-    }
 
 
 def boot_id(seed: int, boot: int) -> str:
@@ -53,20 +42,14 @@ def entries(board: VirtualBoard, boot: str) -> Entries:
         "etc/nv_tegra_release": spec.release + "\n",
         "etc/nvpmodel.conf": nvpmodel_conf(spec),
     }
-    out.files |= bounds(board) | changing(spec, board.sensors(board.t_s)) | mode(board)
-    out.writable = frozenset(knob_paths(spec))
+    out.files |= knobs(board) | changing(spec, board.sensors(board.t_s)) | mode(board)
     return out
 
 
-def bounds(board: VirtualBoard) -> dict[str, str]:
-    """The knobs as they read back."""
+def knobs(board: VirtualBoard) -> dict[str, str]:
+    """The writable files of the GPU's devfreq node as they read back: the path's last part names the file."""
     node, clock = board.spec.gpu.node, board.clock
-    return {
-        f"{node}/min_freq": f"{clock.min_hz}\n",
-        f"{node}/max_freq": f"{clock.max_hz}\n",
-        f"{node}/governor": f"{clock.governor}\n",
-        f"{node}/userspace/set_freq": f"{clock.userspace_hz}\n",
-    }
+    return {f"{node}/{name}": clock.read(name) for name in clock.names() if name in KNOBS}
 
 
 def mode(board: VirtualBoard) -> dict[str, str]:

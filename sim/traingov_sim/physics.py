@@ -15,8 +15,9 @@ from collections import deque
 from .boardspec import BoardSpec
 from .gpuclock import GpuClock
 from .gpuqueue import GpuQueue, Job, OutOfMemory
-from .meter import Meter
+from .meter import Meter, Watts
 from .observed import Contention, Snapshot, Truth
+from .powermodel import PowerModel
 from .sensor import PowerSensor
 from .surface import Phase, Surface
 from .thermal import Thermal
@@ -55,16 +56,15 @@ class VirtualBoard:
         self._time_factor = self._power_factor = 1.0
         self._meter = Meter()
         self._steps = self._samples = self._stalls = 0
-        self._wander = 0.0
         period = spec.sensor.update_s
-        self._wander_keep = math.exp(-period / spec.power.wander_tau_s)
-        self._factor = self._power_scale()
-        self._power = self._idle()
+        self._model = PowerModel(spec.power, spec.rails, period, self._noise_rng)
+        self._model.move(self.thermal.die_celsius)
+        self._power = self._power_now()
         self._tick_index, self._start_s = 0, start_s
         self._next_tick = start_s + period
         self._cpu_load = [0.02] * spec.cpu.count
         self.set_power_mode(spec.default_power_mode, start_s)
-        self.sensor.update(self._rails_w(*self._power))
+        self.sensor.update(self._model.rails_w(self._power))
 
     # What the outside does
 
@@ -103,10 +103,10 @@ class VirtualBoard:
         self.clock.set_bounds(min_hz, max_hz, self.t_s)
         self._bounds_written()
 
-    def write_bound(self, which: str, value_hz: int, t_s: float) -> None:
-        """Write "min" or "max" alone, with the kernel's manners. Raises OSError for a refused value."""
+    def write_devfreq(self, name: str, text: str, t_s: float) -> None:
+        """Write to a file of the GPU's devfreq node, as a process on the board does. Raises OSError as the kernel."""
         self.advance(max(t_s, self.t_s))
-        (self.clock.write_max if which == "max" else self.clock.write_min)(value_hz, self.t_s)
+        self.clock.write(name, text, self.t_s)
         self._bounds_written()
 
     def set_power_mode(self, mode_id: int, t_s: float) -> None:
@@ -207,7 +207,7 @@ class VirtualBoard:
         if job is None:
             self._phase_end = math.inf
             self._phase, self._phases = -1, ()
-            self._power = self._idle()
+            self._power = self._power_now()
             return
         power, now = self.spec.power, self.t_s
         self._clients[job.client] = now
@@ -229,7 +229,7 @@ class VirtualBoard:
                 self._stalls += 1
         self._phase = -1
         self._phase_end = now + delay
-        self._power = self._idle()
+        self._power = self._power_now()
         if delay <= 0:
             self._phase_ended()
 
@@ -238,7 +238,7 @@ class VirtualBoard:
         if self._phase < len(self._phases):
             phase = self._phases[self._phase]
             self._phase_end = self.t_s + phase.duration_s * self._time_factor
-            self._power = self._loaded(phase)
+            self._power = self._power_now()
             return
         job = self._job
         assert job is not None
@@ -256,7 +256,7 @@ class VirtualBoard:
         self.clock_history.append((self.t_s, self.clock.hz))
         job = self._job
         if job is None:
-            self._power = self._idle()
+            self._power = self._power_now()
             return
         new = job.surface.phases(job.batch_size, self.clock.hz)
         if len(new) != len(self._phases):
@@ -266,63 +266,39 @@ class VirtualBoard:
             )
         old, self._phases = self._phases, new
         if self._phase < 0:
-            self._power = self._idle()
+            self._power = self._power_now()
             return
         before, after = old[self._phase].duration_s, new[self._phase].duration_s
         if before > 0:
             self._phase_end = self.t_s + (self._phase_end - self.t_s) * after / before
-        self._power = self._loaded(new[self._phase])
+        self._power = self._power_now()
 
     def _tick(self) -> None:
-        spec, period = self.spec, self.spec.sensor.update_s
+        period = self.spec.sensor.update_s
         self._tick_index += 1
         self._next_tick = self._start_s + (self._tick_index + 1) * period
         mean_w, busy, host = self._meter.take_means(period)
-        self.sensor.update(self._rails_w(*mean_w))
+        self.sensor.update(self._model.rails_w(mean_w))
         steps = self.thermal.throttle_steps
         self.thermal.advance(period, mean_w[0], mean_w[1] + mean_w[2], len(self.clock.table) - 1)
         if self.thermal.throttle_steps != steps:
             self.clock.clamp_thermally(self.thermal.throttle_steps)
-        if spec.power.wander_sd:
-            keep = self._wander_keep
-            kick = spec.power.wander_sd * math.sqrt(1 - keep * keep)
-            self._wander = keep * self._wander + kick * self._noise_rng.gauss(0.0, 1.0)
         if self._tick_index % 5 == 0:
             # One core drives the GPU; the others idle along.
             draw = self._noise_rng.random
             self._cpu_load = [0.1 * draw() ** 2 for _ in self._cpu_load]
             self._cpu_load[0] = min(1.0, self._cpu_load[0] + 0.25 * busy + 0.9 * host)
-        self._factor = self._power_scale()
+        self._model.move(self.thermal.die_celsius)
         if self.clock.tick(period, busy):
             self._clock_moved()
-        elif self._job is not None and self._phase >= 0:
-            self._power = self._loaded(self._phases[self._phase])
         else:
-            self._power = self._idle()
+            self._power = self._power_now()
 
     def _bounds_written(self) -> None:
         if self.clock.next_change_s <= self.t_s and self.clock.take_effect(self.t_s):
             self._clock_moved()
 
-    def _power_scale(self) -> float:
-        power = self.spec.power
-        warm = power.leakage_per_kelvin * (self.thermal.die_celsius - power.reference_celsius)
-        return 1 + warm + self._wander
-
-    def _idle(self) -> tuple[float, float, float]:
-        power, factor = self.spec.power, self._factor
-        extra = power.idle_clock_w * self.clock.hz / self.clock.table[-1]
-        gpu_w = power.idle_gpu_w + extra
-        return (power.idle_input_w + extra) * factor, gpu_w * factor, power.idle_cpu_w * factor
-
-    def _loaded(self, phase: Phase) -> tuple[float, float, float]:
-        factor, disturbed = self._factor, self._power_factor
-        if disturbed == 1.0:
-            return phase.input_power_w * factor, phase.gpu_power_w * factor, phase.cpu_power_w * factor
-        idle = self.spec.power
-        extra = (phase.input_power_w - idle.idle_input_w) * (disturbed - 1)
-        return (phase.input_power_w + extra) * factor, (phase.gpu_power_w + extra) * factor, phase.cpu_power_w * factor
-
-    def _rails_w(self, input_w: float, gpu_w: float, cpu_w: float) -> list[float]:
-        rest_w = input_w - gpu_w - cpu_w
-        return [rail.gpu * gpu_w + rail.cpu * cpu_w + rail.rest * rest_w for rail in self.spec.rails]
+    def _power_now(self) -> Watts:
+        if self._phase >= 0:
+            return self._model.loaded(self._phases[self._phase], self._power_factor)
+        return self._model.idle(self.clock.hz / self.clock.table[-1])

@@ -16,12 +16,12 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from .boardspec import load_board
 from .connection import Connection, Stream
@@ -40,19 +40,7 @@ REFRESH_ALL_S = 0.1
 SurfaceLoader = Callable[[str, str], Surface]
 
 
-class Tree(Protocol):
-    """What the process needs of the tree of kernel files; ``root`` holds it."""
-
-    root: Path
-
-    def poll(self, t_s: float) -> bool: ...  # noqa: D102
-    def refresh_clocks(self, snapshot: Snapshot) -> None: ...  # noqa: D102
-    def refresh(self, snapshot: Snapshot) -> None: ...  # noqa: D102
-    def refresh_mode(self) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
-TreeMaker = Callable[[Path, VirtualBoard, str], Tree]
+TreeMaker = Callable[[Path, VirtualBoard, str, threading.Lock], FolderTree]
 
 
 @dataclass(frozen=True)
@@ -84,22 +72,30 @@ class BoardProcess:
         self,
         board: VirtualBoard,
         directory: Path,
+        stopping: threading.Event,
+        *,
         surfaces: SurfaceLoader = load_surface,
         make_tree: TreeMaker = FolderTree,
         seed: int = 0,
     ) -> None:
         self.board = board
-        self.stopping = False
+        self.stopping = stopping
         self._own_folder: Path | None = None
         self._socket_path = self._place_socket(directory)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(self._socket_path))
         self._listener.listen(64)
         self._listener.setblocking(False)
-        self.tree = make_tree(directory / "root", board, boot_id(seed, time.time_ns()))
-        tool = directory / "root" / "usr" / "bin" / "tegrastats"
-        write_tool(tool, str(self._socket_path))
-        self.paths = BoardPaths(board.spec.name, str(self.tree.root), str(tool), str(self._socket_path), os.getpid())
+        self._lock = threading.Lock()  # a FUSE tree carries writes out in a thread of its own
+        self.tree = make_tree(directory / "root", board, boot_id(seed, time.time_ns()), self._lock)
+        tool = self.tree.tool_folder / "tegrastats"
+        try:
+            write_tool(tool, str(self._socket_path))
+            root = self.tree.start()
+        except BaseException:
+            self._close_socket()
+            raise
+        self.paths = BoardPaths(board.spec.name, str(root), str(tool), str(self._socket_path), os.getpid())
         self._connections: dict[int, Connection] = {}
         self._waiting: dict[int, Connection] = {}
         self._names = 0
@@ -109,7 +105,7 @@ class BoardProcess:
 
     def run(self, parent_pid: int | None = None) -> None:
         """Serve until ``stopping`` is set, or the process ``parent_pid`` is no longer the parent."""
-        while not self.stopping:
+        while not self.stopping.is_set():
             if parent_pid is not None and os.getppid() != parent_pid:
                 return
             self.turn()
@@ -121,6 +117,10 @@ class BoardProcess:
         timeout = max(0.0, self._next_deadline() - time.monotonic())
         # A stop signal does not break this wait off (PEP 475); it is at most POLL_S long.
         ready, writable, _ = select.select(readers, writers, [], timeout)
+        with self._lock:
+            self._work(ready, writable)
+
+    def _work(self, ready: list[Any], writable: list[Any]) -> None:
         self.tree.poll(time.monotonic())
         for sock in ready:
             if sock is self._listener:
@@ -154,12 +154,15 @@ class BoardProcess:
         """Close everything and remove the socket. The tree's files stay where they are."""
         for connection in list(self._connections.values()):
             self._drop(connection)
+        self._close_socket()
+        self.tree.close()
+
+    def _close_socket(self) -> None:
         self._listener.close()
         with contextlib.suppress(FileNotFoundError):
             self._socket_path.unlink()
         if self._own_folder is not None:
             shutil.rmtree(self._own_folder, ignore_errors=True)
-        self.tree.close()
 
     def _place_socket(self, directory: Path) -> Path:
         path = directory / "board.sock"
@@ -259,14 +262,12 @@ def run_board(
     folder = (directory or temporary or Path()).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     ready = folder / "ready.json"
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # before a FUSE mount, which would install its own
+        signal.signal(number, lambda _number, _frame: stop.set())
     try:
-        process = BoardProcess(VirtualBoard(spec, seed, time.monotonic()), folder, surfaces, make_tree, seed)
-
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            process.stopping = True
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
+        board = VirtualBoard(spec, seed, time.monotonic())
+        process = BoardProcess(board, folder, stop, surfaces=surfaces, make_tree=make_tree, seed=seed)
         try:
             half = ready.with_suffix(".part")
             half.write_text(json.dumps(vars(process.paths)) + "\n", encoding="utf-8")
@@ -274,8 +275,8 @@ def run_board(
             (announce or _print_paths)(process.paths)
             process.run(parent_pid)
         finally:
-            process.close()
             ready.unlink(missing_ok=True)
+            process.close()
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)

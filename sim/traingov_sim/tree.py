@@ -8,48 +8,40 @@ is then put right in the file. A reader who looks within that time sees its own 
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
-from .entries import Entries, bounds, changing, clocks, entries, knob_paths, mode
+from .entries import Entries, changing, clocks, entries, knobs, mode
 from .physics import Snapshot, VirtualBoard
 
 
-def apply_write(board: VirtualBoard, knob: str, text: str, t_s: float) -> None:
-    """What a write to a knob ("min", "max", "governor", "userspace") does, as the kernel does it.
-
-    Raises OSError(EINVAL) for what the kernel refuses, which includes text that is no number.
-    """
-    board.advance(max(t_s, board.t_s))
-    if knob == "governor":
-        board.clock.set_governor(text.strip())
-        return
-    try:
-        value = int(text.strip())
-    except ValueError:
-        raise OSError(22, f"{text.strip()!r} is not a frequency in Hz") from None
-    if knob == "userspace":
-        board.clock.set_userspace(value)
-    else:
-        board.write_bound(knob, value, t_s)
-
-
 class FolderTree:
-    """The tree as plain files under ``root``. Files are rewritten in place, so open descriptors stay good."""
+    """The tree as plain files under ``root``. Files are rewritten in place, so open descriptors stay good.
 
-    def __init__(self, root: Path, board: VirtualBoard, boot: str) -> None:
+    ``lock`` guards the board where other threads use it too; here the caller holds it already.
+    """
+
+    def __init__(self, root: Path, board: VirtualBoard, boot: str, lock: threading.Lock) -> None:
         self.root = root
+        self._lock = lock
         self._board = board
         self._shown: dict[str, str] = {}
         self._width: dict[str, int] = {}
         self._descriptors: dict[str, int] = {}
-        self._knobs = knob_paths(board.spec)
+        self._knobs = tuple(knobs(board))
         self.refused: list[str] = []
         self._create(entries(board, boot))
+
+    @property
+    def tool_folder(self) -> Path:
+        """Where the tegrastats executable goes."""
+        return self.root / "usr" / "bin"
 
     def _create(self, tree: Entries) -> None:
         for path, text in tree.files.items():
             file = self.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)  # an earlier run left it read-only
             file.write_bytes(text.encode())
             self._shown[path], self._width[path] = text, len(text)
         for path, target in tree.links.items():
@@ -60,13 +52,17 @@ class FolderTree:
             # Links are relative, as those of /sys are: they hold under any root.
             link.symlink_to(os.path.relpath(self.root / target, link.parent))
         for path in tree.files:
-            if path not in tree.writable:
+            if path not in self._knobs:
                 (self.root / path).chmod(0o444)
+
+    def start(self) -> Path:
+        """Make the tree reachable. Where it is."""
+        return self.root
 
     def poll(self, t_s: float) -> bool:
         """Carry out what was written to the knobs since the last poll. True when something was."""
         changed = False
-        for path, knob in self._knobs.items():
+        for path in self._knobs:
             text = os.pread(self._descriptor(path), 256, 0).decode(errors="replace")
             if text.rstrip("\n") == self._shown[path].rstrip("\n"):
                 continue
@@ -74,15 +70,30 @@ class FolderTree:
                 continue  # truncated, and not written yet
             changed = True
             try:
-                apply_write(self._board, knob, text, t_s)
+                name = path.removeprefix(self._board.spec.gpu.node + "/")
+                self._board.write_devfreq(name, text.rstrip("\n"), t_s)
             except OSError as error:
                 self.refused.append(f"/{path}: {error.strerror}")
                 del self.refused[:-100]
-            self._width[path] = max(len(text), len(self._shown[path]))
+            self._width[path] = len(text)
             self._shown[path] = text
         if changed:
-            self.put(bounds(self._board))
+            self.refresh_knobs()
         return changed
+
+    def refresh_knobs(self) -> None:
+        """Show the knobs as the kernel holds them. userspace/set_freq comes and goes with its governor."""
+        now = knobs(self._board)
+        for path in set(self._knobs) - set(now):
+            os.close(self._descriptors.pop(path))
+            (self.root / path).unlink()
+            self._shown.pop(path)
+            self._width.pop(path)
+        for path in set(now) - set(self._knobs):
+            (self.root / path).parent.mkdir(exist_ok=True)
+            (self.root / path).touch()
+        self._knobs = tuple(now)
+        self.put(now)
 
     def refresh_clocks(self, snapshot: Snapshot) -> None:
         """Rewrite the GPU's clock and load."""
@@ -94,7 +105,8 @@ class FolderTree:
 
     def refresh_mode(self) -> None:
         """Rewrite what a change of power mode changes."""
-        self.put(mode(self._board) | bounds(self._board))
+        self.put(mode(self._board))
+        self.refresh_knobs()
 
     def put(self, files: dict[str, str]) -> None:
         """Show these texts. One write each, filled up with newlines to the file's length: never empty, never torn."""

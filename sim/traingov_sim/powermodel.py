@@ -1,0 +1,50 @@
+"""True power of a virtual board: idle or a phase's power, times leakage and slow wander. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from .boardspec import PowerSpec, RailSpec
+from .meter import Watts
+from .surface import Phase
+
+
+class PowerModel:
+    """Powers are (input, GPU, CPU) in watts, at the temperature and wander of the last ``move``."""
+
+    def __init__(self, spec: PowerSpec, rails: tuple[RailSpec, ...], period_s: float, rng: random.Random) -> None:
+        self._spec = spec
+        self._rails = rails
+        self._rng = rng
+        self._wander = 0.0
+        self._keep = math.exp(-period_s / spec.wander_tau_s)
+        self._kick = spec.wander_sd * math.sqrt(1 - self._keep * self._keep)
+        self._factor = 1.0
+
+    def move(self, die_celsius: float) -> None:
+        """Let one period of wander pass, at this temperature."""
+        if self._kick:
+            self._wander = self._keep * self._wander + self._kick * self._rng.gauss(0.0, 1.0)
+        spec = self._spec
+        self._factor = 1 + spec.leakage_per_kelvin * (die_celsius - spec.reference_celsius) + self._wander
+
+    def idle(self, clock_share: float) -> Watts:
+        """Nothing runs; the GPU clock stands at this share of its highest."""
+        spec, factor = self._spec, self._factor
+        extra = spec.idle_clock_w * clock_share
+        return (spec.idle_input_w + extra) * factor, (spec.idle_gpu_w + extra) * factor, spec.idle_cpu_w * factor
+
+    def loaded(self, phase: Phase, disturbed: float = 1.0) -> Watts:
+        """A phase runs; ``disturbed`` multiplies what it draws above idle, on the GPU's side."""
+        factor = self._factor
+        extra = 0.0
+        if disturbed != 1.0:
+            extra = (phase.input_power_w - self._spec.idle_input_w) * (disturbed - 1)
+        return (phase.input_power_w + extra) * factor, (phase.gpu_power_w + extra) * factor, phase.cpu_power_w * factor
+
+    def rails_w(self, power: Watts) -> list[float]:
+        """The power of each rail."""
+        input_w, gpu_w, cpu_w = power
+        rest_w = input_w - gpu_w - cpu_w
+        return [rail.gpu * gpu_w + rail.cpu * cpu_w + rail.rest * rest_w for rail in self._rails]
