@@ -220,15 +220,13 @@ def _classify(token: str) -> int | tuple[str, float | None]:
 
 def _read_head(head: str) -> tuple[str | None, tuple[str, ...]]:
     """Time stamp and foreign tokens of what stands before RAM."""
-    text = head.strip().rstrip("-:,; \t")
-    stamp = _TIMESTAMP.fullmatch(text)
-    if stamp:
-        answer: tuple[str | None, tuple[str, ...]] = (stamp[1], ())
-    else:
-        words = head.split()
-        tail = " ".join(words[-2:]).rstrip("-:,; ")
-        stamp = _TIMESTAMP.fullmatch(tail)
-        answer = (stamp[1], tuple(words[:-2])) if stamp else (None, tuple(words))
+    words = head.split()
+    answer: tuple[str | None, tuple[str, ...]] = (None, tuple(words))
+    for count in (2, 1):
+        stamp = _TIMESTAMP.fullmatch(" ".join(words[-count:]).rstrip("-:,;"))
+        if stamp:
+            answer = (stamp[1], tuple(words[:-count]))
+            break
     if len(head) > _TOKEN_LIMIT:
         return answer
     if len(_heads) >= 64:
@@ -284,10 +282,10 @@ def _read_power(name: str, value: str) -> float | None:
 
     ``cur`` may be negative. Without a unit (before JetPack 5) the slash must be there and the name be a rail's.
     """
-    current, slash, _ = value.partition("/")
+    current, slash, rest = value.partition("/")
     if current[-2:] == "mW":
         current = current[:-2]
-    elif not slash or not (name in _UNITLESS_RAILS or name.startswith(_UNITLESS_PREFIXES)):
+    elif not slash or not (name in _UNITLESS_RAILS or name.startswith(_UNITLESS_PREFIXES)) or rest.strip("-0123456789"):
         return None
     if len(current) > 9 or not current.isascii():
         return None
