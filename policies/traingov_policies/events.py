@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .lut import Lut
 from .relation import RelationVector
-from .values import Cap, Features, Objective, PolicyName
+from .values import Board, Cap, Features, Objective, PolicyName
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,17 @@ class KnobReadBack:
 
 
 @dataclass(frozen=True)
+class BoardFound:
+    """The board as it is now: sent before the first job registers, since drivers load late and power modes change.
+
+    Taken only while no job is registered.
+    """
+
+    t_s: float
+    board: Board
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time passed; sent at least every 100 ms while a job is registered, so that every wait is bounded."""
 
@@ -144,5 +155,6 @@ Event = (
     | CapChanged
     | PolicyChanged
     | KnobReadBack
+    | BoardFound
     | Tick
 )

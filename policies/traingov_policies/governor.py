@@ -14,6 +14,7 @@ from .context import Context, Job
 from .events import (
     BatchApplied,
     BatchFailed,
+    BoardFound,
     CapChanged,
     Event,
     JobEnded,
@@ -142,6 +143,10 @@ class Governor:
                 return bool(ctx.jobs)
             case KnobReadBack():
                 self._read_back(event, ctx)
+            case BoardFound() if not ctx.jobs:
+                ctx.board = event.board
+                ctx.guard = Guard(ctx.settings.guard, len(event.board.gpu_frequencies_hz))
+                ctx.guard.set_cap(ctx.cap)
             case _:
                 pass
         return False

@@ -1,0 +1,178 @@
+"""Configuration: YAML files laid over one another, checked against the schema; errors name key path and line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from traingov_policies.guard import GuardSettings
+from traingov_policies.settings import ProfileSettings, Settings
+from traingov_policies.tree import Tree
+from traingov_policies.values import Cap, Objective, PolicyName
+
+from .data import data_dir
+from .telemetry.rails import RailRule
+
+SYSTEM_FILE = Path("/etc/traingov/traingov.yaml")
+_SCHEMAS = Path(__file__).parent / "schemas"
+
+
+class ConfigError(ValueError):
+    """The configuration is wrong; the message is one line: file, line, key path, and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """The configuration as the service uses it. ``values`` is the merged document."""
+
+    root: str
+    tegrastats: tuple[str, ...]
+    socket: Path
+    state_dir: Path
+    cap: Cap | None
+    user_group: str
+    admin_group: str
+    log_level: str
+    values: Mapping[str, Any]
+
+    def settings(self, rule: RailRule) -> Settings:
+        """The governor's settings; the board's own times where the files leave them null.
+
+        Raises ConfigError when the decision tree cannot be read.
+        """
+        v = self.values
+        profile = {k: x for k, x in v["profile"].items() if x is not None}
+        guard = {k: x for k, x in v["guard"].items() if x is not None}
+        fixed_hz = v["fixed"]["gpu_frequency_hz"]
+        policy = PolicyName(v["policy"])
+        tree_name = v["energy"]["tree"]
+        if policy is PolicyName.FIXED and fixed_hz is None:
+            tree_name = "ffg"
+        return Settings(
+            policy=policy,
+            objective=Objective(v["objective"]),
+            tree=None if tree_name is None else load_tree(tree_name),
+            fixed_frequency_hz=fixed_hz,
+            profile=ProfileSettings(**{"settle_s": rule.settle_s, **profile}),
+            guard=GuardSettings(**{"dead_time_s": rule.dead_time_s, **guard}),
+            sampling_interval_s=v["sampling"]["interval_s"],
+            idle_interval_s=v["sampling"]["idle_interval_s"],
+            stale_after_s=v["sampling"]["stale_after_s"],
+            reference_window_s=v["energy"]["reference_window_s"],
+            apply_timeout_s=v["apply_timeout_s"],
+        )
+
+
+def load_config(files: Iterable[Path] | None = None) -> Config:
+    """Defaults, then ``files`` in order (None: /etc/traingov/traingov.yaml and its conf.d/*.yaml, where present).
+
+    Raises ConfigError; a named file that does not exist is an error, an absent system file is not.
+    """
+    layers = [data_dir() / "traingov.yaml"]
+    if files is None:
+        layers += [p for p in (SYSTEM_FILE, *sorted((SYSTEM_FILE.parent / "conf.d").glob("*.yaml"))) if p.exists()]
+    else:
+        layers += list(files)
+    merged: dict[str, Any] = {}
+    for path in layers:
+        merged = _merge(merged, read_layer(path))
+    cap = merged["cap"]
+    try:
+        return Config(
+            root=merged["root"],
+            tegrastats=tuple(merged["tegrastats"]),
+            socket=Path(merged["socket"]),
+            state_dir=Path(merged["state_dir"]),
+            cap=None if cap is None else Cap(**{k: x for k, x in cap.items() if x is not None}),
+            user_group=merged["groups"]["users"],
+            admin_group=merged["groups"]["admins"],
+            log_level=merged["log_level"],
+            values=merged,
+        )
+    except ValueError as error:
+        raise ConfigError(f"{layers[-1]}: {error}") from None
+
+
+def read_layer(path: Path) -> dict[str, Any]:
+    """One file, checked against the schema. Raises ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text: byte {error.start}") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f":{mark.line + 1}"
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConfigError(f"{path}{where}: is not YAML: {' '.join(str(problem).split())}") from None
+    if data is None:
+        return {}
+    schema = json.loads((_SCHEMAS / "config.json").read_text(encoding="utf-8"))
+    errors = sorted(jsonschema.Draft7Validator(schema).iter_errors(data), key=lambda e: [str(p) for p in e.path])
+    if errors:
+        worst = errors[0]
+        keys = [str(key) for key in worst.path]
+        unknown = _unknown_key(worst)
+        if unknown is not None:
+            keys.append(unknown)
+        line = _line_of(node, keys)
+        message = "unknown key; see the defaults in traingov.yaml" if unknown is not None else worst.message
+        raise ConfigError(f"{path}:{line}: {'.'.join(keys) or 'document'}: {message}")
+    assert isinstance(data, dict)
+    return data
+
+
+def load_tree(name: str) -> Tree:
+    """A decision tree by name (in etc/trees) or path. Raises ConfigError naming the file."""
+    path = Path(name) if "/" in name else data_dir() / "trees" / f"{name}.json"
+    try:
+        return Tree.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"energy.tree: {path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ConfigError(f"energy.tree: {path}: {error}") from None
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        # A cap is one value: half of one over half of another would be a cap that nobody set.
+        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key != "cap":
+            merged[key] = _merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _unknown_key(error: Any) -> str | None:
+    if error.validator != "additionalProperties":
+        return None
+    known = error.schema.get("properties", {})
+    return next((str(key) for key in error.instance if key not in known), None)
+
+
+def _line_of(node: Any, keys: list[str]) -> int:
+    """The line (from 1) where the value under ``keys`` stands."""
+    line = 1 if node is None else node.start_mark.line + 1
+    for key in keys:
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((k, v) for k, v in node.value if str(k.value) == key), None)
+            if pair is None:
+                return line
+            line, node = pair[0].start_mark.line + 1, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and key.isdigit() and int(key) < len(node.value):
+            node = node.value[int(key)]
+            line = node.start_mark.line + 1
+        else:
+            return line
+    return int(line)

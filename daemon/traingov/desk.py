@@ -1,0 +1,175 @@
+"""The desk where sessions are answered: jobs register and report, people ask and set. Implements sessions.handler."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from traingov_policies import actions as act
+from traingov_policies import events as ev
+from traingov_policies.values import Cap, Objective, PolicyName
+
+from .config import Config
+from .data import data_dir
+from .loop import Loop
+from .sessions.handler import JobSession, Refused, RegisterReply, RegisterRequest, StepsReport
+from .sessions.jsonrpc import INVALID_PARAMS
+from .sessions.peer import Peer
+from .store import load_relations, signature_of
+
+log = logging.getLogger("traingov.desk")
+
+
+class Desk:
+    """Implements sessions.handler.Handler on top of the loop. Nothing here waits."""
+
+    def __init__(self, config: Config, loop: Loop) -> None:
+        self._loop = loop
+        self._sessions: dict[str, JobSession] = {}
+        self._numbers: dict[str, int] = {}
+        self._registering: list[act.AdviseBatch] | None = None
+        self._cap, self._cap_source = config.cap, "configuration"
+        self._policy = PolicyName(config.values["policy"])
+        self._objective = Objective(config.values["objective"])
+        self._relations = load_relations((config.state_dir / "relations", data_dir() / "relations"))
+
+    def advise(self, advice: act.AdviseBatch) -> None:
+        """Pass the governor's advice on; while a job registers, its first advice becomes the answer."""
+        if self._registering is not None:
+            self._registering.append(advice)
+        elif (session := self._sessions.get(advice.job)) is not None:
+            session.advise(advice.advice, advice.batch_size, advice.phase, advice.reason)
+
+    # -- jobs ----------------------------------------------------------------------------------------------------
+    def register(self, session: JobSession, request: RegisterRequest) -> RegisterReply:
+        """Take a job in, and answer with the first advice."""
+        loop = self._loop
+        if not self._sessions:
+            loop.look_at_board()
+        number = self._numbers[request.workload] = self._numbers.get(request.workload, 0) + 1
+        job = request.workload if number == 1 else f"{request.workload}-{number}"
+        signature = signature_of(request.workload, vars(request.signature))
+        loop.signatures[request.workload] = signature
+        self._sessions[job] = session
+        self._registering = []
+        try:
+            self._loop.feed(
+                ev.JobRegistered(
+                    self._loop.clock(),
+                    job,
+                    request.workload,
+                    request.batch_sizes,
+                    request.batch_size,
+                    request.policy,
+                    request.objective,
+                    request.features,
+                    loop.luts.get(loop.board, signature),
+                    self._relations.get(request.workload),
+                    request.samples_done,
+                )
+            )
+            advice = [a for a in self._registering if a.job == job]
+            others = [a for a in self._registering if a.job != job]
+        finally:
+            self._registering = None
+        for other in others:
+            self.advise(other)
+        loop.busy(True)
+        log.info("job %s registered by %s (pid %s)", job, session.client, session.pid)
+        if not advice:
+            return RegisterReply(job, request.batch_size, "hold")
+        return RegisterReply(job, advice[-1].batch_size, advice[-1].phase, advice[-1].advice)
+
+    def steps(self, session: JobSession, report: StepsReport) -> None:
+        """A job made progress."""
+        self._loop.feed(
+            ev.StepsReported(
+                report.end_s,
+                session.job or "",
+                report.batch_size,
+                report.steps,
+                report.samples,
+                report.elapsed_s,
+                report.synced,
+                report.seq_len_avg,
+            )
+        )
+
+    def batch_applied(self, session: JobSession, batch_size: int, advice: int | None) -> None:
+        """A job follows advice."""
+        self._loop.feed(ev.BatchApplied(self._loop.clock(), session.job or "", batch_size, advice))
+
+    def batch_failed(self, session: JobSession, batch_size: int, reason: str) -> None:
+        """A job cannot use a batch size."""
+        self._loop.feed(ev.BatchFailed(self._loop.clock(), session.job or "", batch_size, reason))
+
+    def ended(self, session: JobSession, reason: str) -> None:
+        """A job is over."""
+        job = session.job or ""
+        self._sessions.pop(job, None)
+        self._loop.busy(bool(self._sessions))
+        self._loop.feed(ev.JobEnded(self._loop.clock(), job, reason))
+        log.info("job %s ended: %s", job, reason)
+
+    # -- people ------------------------------------------------------------------------
+    def query(self, method: str, params: dict[str, Any]) -> object:
+        """Answer a method that only reads."""
+        match method:
+            case "status":
+                return self._status()
+            case "jobs":
+                now = self._loop.clock()
+                return {
+                    "running": [s.to_json() for s in self._loop.ledger.running(now)],
+                    "ended": [s.to_json() for s in self._loop.ledger.ended],
+                }
+            case "explain":
+                job = params.get("job")
+                return [d for d in self._loop.decisions if job is None or d["job"] in (None, job)]
+            case "cap.get":
+                return self._cap_json()
+            case "policy.get":
+                return {"policy": self._policy.value, "objective": self._objective.value}
+        raise Refused(text=f"{method} is not known here")
+
+    def command(self, method: str, params: dict[str, Any], who: Peer) -> object:
+        """Carry out an administrator's command."""
+        if method == "policy.set":
+            self._policy = PolicyName(params["policy"])
+            self._objective = Objective(params.get("objective") or self._objective)
+            self._loop.feed(ev.PolicyChanged(self._loop.clock(), self._policy, self._objective))
+            return {"policy": self._policy.value, "objective": self._objective.value}
+        if method == "cap.set":
+            try:
+                self._cap = Cap(**{k: v for k, v in params.items() if v is not None})
+            except ValueError as error:
+                raise Refused(INVALID_PARAMS, str(error)) from None
+        else:
+            self._cap = None
+        self._cap_source = f"uid {who.uid}"
+        self._loop.feed(ev.CapChanged(self._loop.clock(), self._cap, self._cap_source))
+        return self._cap_json()
+
+    def _cap_json(self) -> dict[str, Any]:
+        cap = self._cap
+        values = {"power_w": None} if cap is None else vars(cap)
+        return {**values, "source": self._cap_source}
+
+    def _status(self) -> dict[str, Any]:
+        loop = self._loop
+        sample, board = loop.sample, loop.board
+        return {
+            "board": board.name,
+            "release": board.release,
+            "power_mode": board.power_mode,
+            "gpu_node": None if loop.worker.node is None else loop.worker.node.path,
+            "clocks_hz": list(board.gpu_frequencies_hz),
+            "rails": loop.sampler.rule.describe(),
+            "telemetry": {"state": loop.telemetry[0], "text": loop.telemetry[1], **vars(loop.source.counters)},
+            "input_power_w": None if sample is None else sample.input_power_w,
+            "compute_power_w": None if sample is None else sample.compute_power_w,
+            "gpu_frequency_hz": None if sample is None else sample.gpu_frequency_hz,
+            "gpu_utilization": None if sample is None else sample.gpu_utilization,
+            "sample_age_s": None if sample is None else loop.clock() - sample.t_s,
+            **loop.governor.snapshot(),
+        }

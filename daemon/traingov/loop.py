@@ -1,0 +1,186 @@
+"""The shell around the governor: feeds it events and carries its actions out. Thin on purpose; desk.py answers people.
+
+Follow one sample: TegrastatsSource → ``_reading`` → Sampler → ``feed`` → Governor.handle → ``_carry_out`` →
+DeviceWorker.set_bounds → (its thread) GpuKnob → ``_written`` → ``feed(KnobReadBack)``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from traingov_policies import actions as act
+from traingov_policies import events as ev
+from traingov_policies.governor import Governor
+from traingov_policies.ledger import Ledger
+from traingov_policies.lut import Lut
+from traingov_policies.settings import Settings
+from traingov_policies.values import Board
+
+from .config import Config
+from .device.devfreq import WriteResult
+from .device.restore import RestoreReport
+from .device.worker import DeviceWorker
+from .keeper import Keeper
+from .recorder import Recorder
+from .store import LutStore
+from .telemetry.samples import Sampler
+from .telemetry.source import TegrastatsSource
+from .telemetry.tegrastats import Reading
+
+log = logging.getLogger("traingov.loop")
+
+_TICK_S = 0.1
+_LOOK_S = 1.0
+
+
+class Loop:
+    """Everything runs on the event loop's thread; knob and disk have threads of their own."""
+
+    def __init__(
+        self, config: Config, settings: Settings, board: Board, *, worker: DeviceWorker, sampler: Sampler,
+        recorder: Recorder | None = None, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.clock = clock
+        self.board = board
+        self.worker = worker
+        self.sampler = sampler
+        self.governor = Governor(board, settings, config.cap)
+        self.ledger = Ledger(settings.sampling_interval_s, config.cap)
+        self.luts = LutStore(config.state_dir / "lut")
+        self.signatures: dict[str, str] = {}
+        self.decisions: deque[dict[str, Any]] = deque(maxlen=200)
+        self.sample: ev.Sample | None = None
+        self.telemetry = ("stopped", "not started")
+        self.source = TegrastatsSource(list(config.tegrastats), self._reading, self._source_state)
+        self.source.set_interval(settings.idle_interval_s)
+        self._advise: Callable[[act.AdviseBatch], None] = lambda advice: None
+        self._recorder = recorder
+        self._keeper = Keeper()
+        self._busy = False
+        self._tick_timer: asyncio.TimerHandle | None = None
+        self._next_look_s = 0.0
+
+    # -- life ----------------------------------------------------------------------------------------------------
+    def start(self, advise: Callable[[act.AdviseBatch], None]) -> None:
+        """Begin sampling at the idle rate (or not at all). Advice to jobs goes to ``advise``."""
+        self._advise = advise
+        self.worker.attach(asyncio.get_running_loop())
+        self.source.start()
+
+    def busy(self, yes: bool) -> None:
+        """Whether any job is registered: without one nothing ticks."""
+        self._busy = yes
+        self._next_look_s = self.clock() + _LOOK_S
+        self._schedule_tick()
+
+    def look_at_board(self) -> None:
+        """Find out who the board is and which clocks it allows now; tell the governor when that changed."""
+        board = self.worker.find()
+        if board != self.board:
+            log.info("board is now %s %s, mode %s", board.name, board.release, board.power_mode)
+            self.board = board
+            self.feed(ev.BoardFound(self.clock(), board))
+
+    async def stop(self) -> RestoreReport:
+        """Give the knob back and end every child and thread. The sessions have been ended before."""
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
+        self.source.stop()
+        report = await asyncio.get_running_loop().run_in_executor(None, self.worker.restore_now, 5.0)
+        await self.source.wait_stopped()
+        self.worker.close()
+        self._keeper.close()
+        return report
+
+    def feed(self, event: ev.Event) -> None:
+        """Give the governor one event and carry out what it answers."""
+        self.ledger.see(event)
+        answer = self.governor.handle(event)
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.event(event)
+            for action in answer:
+                recorder.action(action)
+        for action in answer:
+            self._carry_out(action)
+
+    def _carry_out(self, action: act.Action) -> None:
+        match action:
+            case act.SetGpuBounds(min_hz, max_hz, reason):
+                log.info("GPU clock to %g MHz: %s", max_hz / 1e6, reason)
+                self.worker.set_bounds(min_hz, max_hz, self._written)
+            case act.RestoreGpuBounds(reason):
+                log.info("GPU bounds given back: %s", reason)
+                self.worker.restore(self._restored)
+            case act.AdviseBatch():
+                self._advise(action)
+            case act.SetSamplingInterval(interval_s):
+                self.source.set_interval(interval_s)
+            case act.PersistLut(lut):
+                self._persist(lut)
+            case act.RaiseCondition(name, text):
+                log.warning("%s: %s", name, text)
+            case act.ClearCondition(name):
+                log.info("%s: no longer", name)
+            case act.Decided(job, kind, text):
+                log.info("%s%s: %s", f"{job} " if job else "", kind, text)
+                self.decisions.append({"t_s": self.clock(), "job": job, "kind": kind, "text": text})
+
+    # -- telemetry and knob --------------------------------------------------------------------------------------
+    def _reading(self, t_s: float, reading: Reading) -> None:
+        sample = self.sampler.sample(t_s, reading)
+        self.sample = sample
+        self.feed(sample)
+
+    def _source_state(self, state: str, text: str) -> None:
+        self.telemetry = (state, text)
+        log.log(logging.INFO if state in ("running", "stopped") else logging.WARNING, "telemetry %s: %s", state, text)
+
+    def _tick(self) -> None:
+        now = self.clock()
+        self.feed(ev.Tick(now))
+        if now >= self._next_look_s:
+            self._next_look_s = now + _LOOK_S
+            self.worker.look(self._looked)
+        self._tick_timer = None
+        self._schedule_tick()
+
+    def _schedule_tick(self) -> None:
+        if self._busy and self._tick_timer is None:
+            self._tick_timer = asyncio.get_running_loop().call_later(_TICK_S, self._tick)
+
+    def _written(self, result: WriteResult) -> None:
+        for note in result.notes:
+            log.warning("knob: %s", note)
+        actual = result.actual
+        self.feed(
+            ev.KnobReadBack(
+                self.clock(),
+                result.requested_min_hz,
+                result.requested_max_hz,
+                actual.min_hz,
+                actual.max_hz,
+                result.error,
+            )
+        )
+
+    def _looked(self, bounds: Any) -> None:
+        if bounds is not None and self._busy:
+            self.feed(ev.KnobReadBack(self.clock(), None, None, bounds.min_hz, bounds.max_hz))
+
+    def _restored(self, report: RestoreReport) -> None:
+        level = logging.ERROR if report.status == "failed" else logging.INFO
+        log.log(level, "restore %s: %s", report.status, report.text)
+
+    def _persist(self, lut: Lut) -> None:
+        signature = self.signatures.get(lut.workload, lut.workload)
+        kept = replace(lut, signature=signature, measured_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        board = self.board
+        self.luts.remember(board, signature, kept)
+        self._keeper.keep(f"table {signature}", lambda: self.luts.save(board, signature, kept))

@@ -1,0 +1,116 @@
+"""``traingovd``: reads the configuration, puts the knobs right if the last run was killed, and runs the loop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .config import Config, ConfigError, load_config
+from .data import data_dir
+from .desk import Desk
+from .device.restore import JOURNAL_NAME, restore
+from .device.worker import DeviceWorker
+from .loop import Loop
+from .notify import notify
+from .recorder import Recorder
+from .sessions.listener import ListenError
+from .sessions.peer import Access
+from .sessions.server import SessionServer
+from .telemetry.rails import RailRule, RailTable, RailTableError
+from .telemetry.samples import Sampler
+
+log = logging.getLogger("traingov.service")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the service. Exit status: 0 after a clean stop, 2 for a wrong configuration, 1 for any other failure."""
+    parser = argparse.ArgumentParser(prog="traingovd", description="Governor for neural-network training on Jetson.")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="use these files over the defaults instead of /etc/traingov (may be given several times)",
+    )
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write every event and action to FILE")
+    options = parser.parse_args(argv)
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        config = load_config(options.config)
+        logging.getLogger().setLevel(config.log_level.upper())
+        table = RailTable.load(data_dir() / "boards")
+    except (ConfigError, RailTableError, FileNotFoundError) as error:
+        print(f"traingovd: {error}", file=sys.stderr)
+        return 2
+    try:
+        return asyncio.run(_serve(config, table, options.record))
+    except (ListenError, OSError, ConfigError) as error:
+        print(f"traingovd: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
+    os.makedirs(config.state_dir, mode=0o755, exist_ok=True)
+    _restore_leftover(config)
+    recorders: list[Recorder] = []
+
+    def wrote(entry: dict[str, Any]) -> None:
+        for recorder in recorders:
+            recorder.entry(entry)
+
+    worker = DeviceWorker(config.root, config.state_dir, wrote)
+    board = worker.find()
+    sampler = Sampler(table, board.name, _say_rule)
+    settings = config.settings(sampler.rule)
+    if record is not None:
+        recorders.append(Recorder(record, board, settings, config.cap))
+    recorder = recorders[0] if recorders else None
+    loop = Loop(config, settings, board, worker=worker, sampler=sampler, recorder=recorder)
+    desk = Desk(config, loop)
+    access = Access.from_system(config.user_group, config.admin_group)
+    server = SessionServer(config.socket, desk, access=access, board=board.name)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    config.socket.parent.mkdir(parents=True, exist_ok=True)
+    await server.start()
+    loop.start(desk.advise)
+    where = worker.node.path if worker.node is not None else "not found: it is looked for again when a job registers"
+    log.info("%s, %s, power mode %s; GPU %s", board.name, board.release, board.power_mode, where)
+    notify("READY=1")
+    try:
+        await stop.wait()
+    finally:
+        notify("STOPPING=1")
+        await server.close()
+        report = await loop.stop()
+        if recorder is not None:
+            recorder.close()
+    log.log(logging.ERROR if report.status == "failed" else logging.INFO, "restore: %s", report.text)
+    return report.exit_status
+
+
+def _restore_leftover(config: Config) -> None:
+    """What a killed run left in the knobs goes back before anything else (DESIGN 5.1)."""
+    out = io.StringIO()
+    report = restore(config.root, str(config.state_dir / JOURNAL_NAME), out)
+    if report.status != "nothing":
+        log.warning("left over from an earlier run: %s", report.text)
+
+
+def _say_rule(rule: RailRule, unknown: tuple[str, ...]) -> None:
+    log.info("%s", rule.describe())
+    if unknown:
+        log.info("rails kept but in no sum: %s", ", ".join(unknown))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
