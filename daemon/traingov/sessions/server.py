@@ -14,7 +14,7 @@ from pathlib import Path
 from .connection import Connection
 from .handler import Handler
 from .limits import Limits
-from .listener import identity_of, listen, remove_own
+from .listener import BACKLOG, identity_of, listen, remove_own
 from .peer import Access, Role
 
 log = logging.getLogger("traingov.sessions")
@@ -74,7 +74,7 @@ class SessionServer:
             self._identity = identity_of(self.path)
         loop = asyncio.get_running_loop()
         # Not create_unix_server: since Python 3.13 it removes the path on closing, also one that belongs to systemd.
-        self._server = await loop.create_server(lambda: Connection(self), sock=self._listener)
+        self._server = await loop.create_server(lambda: Connection(self), sock=self._listener, backlog=BACKLOG)
         log.info("listening on %s", self.path)
 
     async def close(self, reason: str = "the daemon stops") -> None:
