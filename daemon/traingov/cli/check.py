@@ -1,0 +1,90 @@
+"""`traingov check`: whether a file of ours is right, with the place where it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema
+
+from traingov_policies.codec import SCHEMA as RECORDING
+from traingov_policies.codec import decode_event, decode_header
+from traingov_policies.lut import SCHEMA as LUT
+from traingov_policies.lut import Lut
+from traingov_policies.relation import SCHEMA as RELATION
+from traingov_policies.relation import RelationVector
+from traingov_policies.tree import SCHEMA as TREE
+from traingov_policies.tree import Tree
+
+from ..config import ConfigError, load_config
+from .errors import WrongInput, read_json
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], object]] = {
+    LUT: Lut.from_json,
+    RELATION: RelationVector.from_json,
+    TREE: Tree.from_json,
+}
+_SCHEMAS = Path(__file__).parents[1] / "schemas"
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def command(files: tuple[str, ...]) -> None:
+    """Check configuration (YAML), lookup tables, relation vectors, trees, recordings; exit status 2 if one is wrong."""
+    wrong = 0
+    for path in files:
+        try:
+            kind = check(path)
+        except WrongInput as error:
+            wrong += 1
+            error.show()
+        else:
+            click.echo(f"{path}: {kind}, right")
+    if wrong:
+        raise SystemExit(2)
+
+
+def check(path: str) -> str:
+    """What kind of file ``path`` is. Raises WrongInput with one line when it is wrong."""
+    if path.endswith((".yaml", ".yml")):
+        try:
+            load_config([Path(path)])
+        except ConfigError as error:
+            raise WrongInput(str(error)) from None
+        return "configuration"
+    if path.endswith(".jsonl"):
+        return _check_recording(path)
+    data = read_json(path)
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema not in _READERS:
+        raise WrongInput(f"{path}: schema is {schema!r}, not one of {', '.join(sorted(_READERS))}")
+    document = json.loads((_SCHEMAS / f"{schema.split('/')[0].removeprefix('traingov.')}.json").read_text())
+    errors = sorted(jsonschema.Draft7Validator(document).iter_errors(data), key=lambda e: [str(p) for p in e.path])
+    if errors:
+        where = ".".join(str(key) for key in errors[0].path) or "document"
+        raise WrongInput(f"{path}: {where}: {errors[0].message}")
+    try:
+        _READERS[schema](data)
+    except ValueError as error:
+        raise WrongInput(f"{path}: {error}") from None
+    return str(schema)
+
+
+def _check_recording(path: str) -> str:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    entry = json.loads(line)
+                    if number == 1:
+                        decode_header(entry)
+                    elif "event" in entry:
+                        decode_event(entry)
+                except (ValueError, KeyError, AttributeError, TypeError) as error:
+                    raise WrongInput(f"{path}:{number}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: cannot be read: {error}") from None
+    return RECORDING

@@ -1,0 +1,161 @@
+"""Commands that ask or tell the running service: status, jobs, explain, cap, policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from traingov_policies.values import Objective, PolicyName
+
+from .errors import print_json
+from .rpc import call
+
+_DEFAULT_SOCKET = "/run/traingov/traingov.sock"
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that all of these take."""
+    socket = click.option(
+        "--socket", "path", type=click.Path(path_type=Path), envvar="TRAINGOV_SOCKET", default=_DEFAULT_SOCKET,
+        show_default=True, help="Where the service listens.",
+    )  # fmt: skip
+    return socket(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command))
+
+
+@click.command("status")
+@_options
+def status(path: Path, as_json: bool) -> None:
+    """What the governor does now, and what the board draws."""
+    s = call(path, "status")
+    if as_json:
+        print_json(s)
+        return
+    click.echo(f"board      {s['board']}, {s['release']}, power mode {s['power_mode']}")
+    click.echo(f"GPU        {s['gpu_node'] or 'no devfreq node found'}")
+    click.echo(f"telemetry  {s['telemetry']['state']}: {s['telemetry']['text']}")
+    click.echo(
+        f"power      {_watts(s['input_power_w'])} input, {_watts(s['compute_power_w'])} compute; cap {_cap(s['cap_w'])}"
+    )
+    click.echo(f"clock      {_mhz(s['gpu_frequency_hz'])}, target {_mhz(s['gpu_target_hz'])}")
+    click.echo(f"policy     {s['policy']} ({s['objective']}): {s['doing']}")
+    for job in s["jobs"]:
+        click.echo(
+            f"job        {job['job']}: batch {job['batch_size']}, {job['samples']} samples in {job['steps']} steps"
+        )
+    for name, text in s["conditions"].items():
+        click.echo(f"condition  {name}: {text}")
+
+
+@click.command("jobs")
+@_options
+def jobs(path: Path, as_json: bool) -> None:
+    """Running jobs and the last that ended, with time and energy."""
+    answer = call(path, "jobs")
+    if as_json:
+        print_json(answer)
+        return
+    for state in ("running", "ended"):
+        for job in answer[state]:
+            batches = ", ".join(f"{n} at {b}" for b, n in job["samples_by_batch"].items())
+            click.echo(
+                f"{job['job']} ({state if job['ended'] is None else job['ended']}): {job['elapsed_s']:.1f} s, "
+                f"{job['input_energy_j']:.1f} J, {job['above_cap_s']:.1f} s above the cap; samples by batch: {batches or '—'}"
+            )
+
+
+@click.command("explain")
+@click.argument("job", required=False)
+@_options
+def explain(job: str | None, path: Path, as_json: bool) -> None:
+    """The decisions so far and why they were taken."""
+    decisions = call(path, "explain", {} if job is None else {"job": job})
+    if as_json:
+        print_json(decisions)
+        return
+    for d in decisions:
+        click.echo(f"{d['t_s']:.2f} {d['job'] or '—'} {d['kind']}: {d['text']}")
+
+
+@click.group("cap")
+def cap() -> None:
+    """The power cap: mean input power over a window stays below it."""
+
+
+@cap.command("get")
+@_options
+def cap_get(path: Path, as_json: bool) -> None:
+    """The cap in force and who set it."""
+    _show_cap(call(path, "cap.get"), as_json)
+
+
+@cap.command("set")
+@click.argument("power_w", type=float)
+@click.option("--window", "window_s", type=float, help="Seconds over which the mean is taken (default 1).")
+@click.option("--burst", "burst_w", type=float, help="Bound for the 100 ms mean as well.")
+@_options
+def cap_set(power_w: float, window_s: float | None, burst_w: float | None, *, path: Path, as_json: bool) -> None:
+    """Set the cap to POWER_W watts."""
+    params: dict[str, Any] = {"power_w": power_w}
+    params |= {k: v for k, v in (("window_s", window_s), ("burst_w", burst_w)) if v is not None}
+    _show_cap(call(path, "cap.set", params), as_json)
+
+
+@cap.command("clear")
+@_options
+def cap_clear(path: Path, as_json: bool) -> None:
+    """Lift the cap."""
+    _show_cap(call(path, "cap.clear"), as_json)
+
+
+@click.group("policy")
+def policy() -> None:
+    """The policy for jobs that do not ask for one themselves."""
+
+
+@policy.command("get")
+@_options
+def policy_get(path: Path, as_json: bool) -> None:
+    """The policy in force."""
+    _show_policy(call(path, "policy.get"), as_json)
+
+
+@policy.command("set")
+@click.argument("name", type=click.Choice([p.value for p in PolicyName]))
+@click.option("--objective", type=click.Choice([o.value for o in Objective]))
+@_options
+def policy_set(name: str, objective: str | None, path: Path, as_json: bool) -> None:
+    """Choose another policy, for the running jobs too."""
+    params = {"policy": name} | ({} if objective is None else {"objective": objective})
+    _show_policy(call(path, "policy.set", params), as_json)
+
+
+def _show_cap(answer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    elif answer["power_w"] is None:
+        click.echo(f"no cap (set by {answer['source']})")
+    else:
+        burst = "" if answer.get("burst_w") is None else f", 100 ms mean below {answer['burst_w']:g} W"
+        click.echo(f"{answer['power_w']:g} W over {answer['window_s']:g} s{burst} (set by {answer['source']})")
+
+
+def _show_policy(answer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['policy']} ({answer['objective']})")
+
+
+def _watts(value: float | None) -> str:
+    return "—" if value is None else f"{value:.2f} W"
+
+
+def _mhz(value: int | None) -> str:
+    return "as the board's own governor sets it" if value is None else f"{value / 1e6:g} MHz"
+
+
+def _cap(value: float | None) -> str:
+    return "none" if value is None else f"{value:g} W"

@@ -1,0 +1,88 @@
+"""Feeds a recording's events to a fresh governor; the actions must come out the same (DESIGN 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from traingov_policies.codec import decode_event, decode_header, encode_action
+from traingov_policies.governor import Governor
+from traingov_policies.invariants import violations
+
+
+@dataclass(frozen=True)
+class Replay:
+    """``difference`` describes the first action that came out otherwise, None when all are the same."""
+
+    events: int
+    actions: int
+    duration_s: float
+    difference: str | None
+    violations: tuple[str, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether the actions are the same and every invariant holds."""
+        return self.difference is None and not self.violations
+
+
+def read(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The entries of a recording. Raises ValueError naming the line; a half last line (a crash) is left out."""
+    pending: tuple[int, str] | None = None
+    for number, line in enumerate(lines, 1):
+        if pending is not None:
+            yield _entry(*pending)
+        pending = (number, line)
+    if pending is not None and pending[1].endswith("\n"):
+        yield _entry(*pending)
+
+
+def replay(entries: Iterable[dict[str, Any]]) -> Replay:
+    """Replay a recording. Raises ValueError when it is none."""
+    held = list(entries)
+    if not held:
+        raise ValueError("recording: empty")
+    governor = Governor(*decode_header(held[0]))
+    expected: list[dict[str, Any]] = []
+    produced: list[dict[str, Any]] = []
+    difference: str | None = None
+    events = actions = 0
+    first_s = last_s = None
+    for entry in held[1:]:
+        if "event" in entry:
+            if difference is None:
+                difference = _compare(expected, produced, last_s)
+            event = decode_event(entry)
+            first_s = event.t_s if first_s is None else first_s
+            last_s = event.t_s
+            produced = [encode_action(action) for action in governor.handle(event)]
+            expected = []
+            events += 1
+        elif "action" in entry:
+            expected.append(entry)
+            actions += 1
+    difference = difference or _compare(expected, produced, last_s)
+    duration = 0.0 if first_s is None or last_s is None else last_s - first_s
+    return Replay(events, actions, duration, difference, tuple(violations(held)))
+
+
+def _entry(number: int, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"recording: line {number} is not JSON: {error.msg}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"recording: line {number} is not an object")
+    return value
+
+
+def _compare(expected: list[dict[str, Any]], produced: list[dict[str, Any]], t_s: float | None) -> str | None:
+    normal = json.loads(json.dumps(produced))
+    if normal == expected:
+        return None
+    for want, got in zip([*expected, None], [*normal, None], strict=False):
+        if want != got:
+            return f"at t={t_s} s: recorded {json.dumps(want)}, now {json.dumps(got)}"
+    return f"at t={t_s} s: recorded {len(expected)} actions, now {len(normal)}"
