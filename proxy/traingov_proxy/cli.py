@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from traingov_policies.relation import RelationVector
 
@@ -129,7 +129,9 @@ def _describe(run: Run) -> str:
 def _progress() -> Progress:
     """A bar on standard error; nothing where that is not a terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # MofNCompleteColumn would do, but rich 11 does not have it.
+    count = TextColumn("{task.completed:.0f}/{task.total:.0f}")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 

@@ -1,0 +1,114 @@
+"""``estimate`` with training functions that only count."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traingov_proxy import Run, estimate, run_all
+from traingov_proxy.recipes import digits
+
+
+def square_root_law(batch_size: int, seed: int, target: float) -> float | None:
+    return 1000.0 * math.sqrt(batch_size) + 10.0 * seed
+
+
+def vector(train, batch_sizes=(4, 16), target=0.9, seeds=(0, 1), **more):
+    return estimate(train, batch_sizes, target, seeds, workload="w", dataset="d", **more)
+
+
+def test_r_is_the_mean_over_seeds_normalised_to_the_largest():
+    relation = vector(square_root_law)
+    assert relation.samples_to_accuracy == ((2000.0, 2010.0), (4000.0, 4010.0))
+    assert relation.relative_samples == (pytest.approx(2005 / 4005), 1.0)
+    assert (relation.workload, relation.dataset, relation.target) == ("w", "d", 0.9)
+
+
+def test_every_batch_size_is_trained_with_every_seed_and_the_target():
+    calls = []
+
+    def train(batch_size, seed, target):
+        calls.append((batch_size, seed, target))
+        return 100.0
+
+    vector(train, batch_sizes=(16, 4), target=0.87, seeds=(7, 3, 5))
+    assert calls == [(b, s, 0.87) for b in (4, 16) for s in (7, 3, 5)]
+
+
+def test_a_batch_size_with_a_run_that_missed_the_target_is_no_candidate():
+    relation = vector(lambda b, s, t: None if (b, s) == (16, 1) else 50.0 * b, batch_sizes=(4, 16, 64))
+    assert relation.relative_samples == (pytest.approx(200 / 3200), None, 1.0)
+    assert relation.samples_to_accuracy[1] == (800.0, None)
+
+
+def test_no_batch_size_that_reaches_the_target_is_an_error():
+    with pytest.raises(ValueError, match="no batch size reached the target"):
+        vector(lambda b, s, t: None)
+
+
+@pytest.mark.parametrize("nonsense", [0.0, -5.0, math.nan, math.inf])
+def test_a_count_that_is_no_number_of_samples_is_refused_naming_the_run(nonsense):
+    with pytest.raises(ValueError, match="batch size 16, seed 1 gave"):
+        vector(lambda b, s, t: nonsense if (b, s) == (16, 1) else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"batch_sizes": ()}, "batch_sizes"),
+        ({"batch_sizes": (0, 4)}, "batch_sizes"),
+        ({"batch_sizes": (4, 4)}, "batch_sizes"),
+        ({"seeds": ()}, "seeds"),
+        ({"seeds": (1, 1)}, "seeds"),
+        ({"jobs": 0}, "jobs"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_before_any_training(change, said):
+    def train(batch_size, seed, target):
+        pytest.fail("trained all the same")
+
+    with pytest.raises(ValueError, match=said):
+        vector(train, **change)
+
+
+def test_each_run_is_told_as_it_ends():
+    told: list[Run] = []
+    vector(square_root_law, seeds=(1,), on_run=told.append)
+    assert told == [Run(4, 1, 2010.0), Run(16, 1, 4010.0)]
+
+
+def test_what_a_training_run_raises_goes_through():
+    def train(batch_size, seed, target):
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        vector(train)
+
+
+def test_pairs_may_be_chosen_one_after_another():
+    assert list(run_all(square_root_law, [(16, 2), (4, 0)], 0.5)) == [Run(16, 2, 4020.0), Run(4, 0, 2000.0)]
+
+
+def test_processes_give_the_same_numbers_in_the_same_order_as_one_process():
+    pairs = [(128, 0), (64, 1), (128, 1)]
+    train = digits.proxy_training(max_samples=5000)
+    alone = list(run_all(train, pairs, 0.9, jobs=1))
+    assert list(run_all(train, pairs, 0.9, jobs=2)) == alone
+    assert all(run.samples is not None for run in alone)
+
+
+@given(
+    counts=st.dictionaries(
+        st.integers(1, 512), st.lists(st.floats(1, 1e9), min_size=2, max_size=2), min_size=1, max_size=8
+    ),
+    factor=st.sampled_from([0.5, 2.0, 1024.0]),
+)
+def test_r_does_not_depend_on_the_unit_that_samples_are_counted_in(counts, factor):
+    sizes = list(counts)
+    one = vector(lambda b, s, t: counts[b][s], batch_sizes=sizes)
+    other = vector(lambda b, s, t: counts[b][s] * factor, batch_sizes=sizes[::-1])
+    assert one.relative_samples == other.relative_samples  # a power of two scales exactly
+    assert max(r for r in one.relative_samples if r is not None) == 1.0
