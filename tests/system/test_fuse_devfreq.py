@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from traingov.device.devfreq import GpuKnob, find_gpu
 from traingov.device.files import SystemFiles
 from traingov.device.journal import RestoreJournal

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from traingov.device.bounds import Bounds, ceiling, write_order
 from traingov.device.devfreq import GpuKnob, find_gpu
 from traingov.device.journal import RestoreJournal
