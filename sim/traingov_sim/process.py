@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from .boardspec import load_board
+from .boardspec import BoardSpec, load_board
 from .connection import Connection, Stream
 from .control import Control
 from .entries import boot_id
@@ -242,7 +242,7 @@ class BoardProcess:
 
 
 def run_board(
-    name: str,
+    board: str | BoardSpec,
     directory: Path | None = None,
     *,
     seed: int = 0,
@@ -251,13 +251,14 @@ def run_board(
     parent_pid: int | None = None,
     announce: Callable[[BoardPaths], None] | None = None,
 ) -> None:
-    """Run a board until SIGTERM, SIGINT, a "stop" message, or until ``parent_pid`` is no longer the parent.
+    """Run a board (a name, or a spec of one's own) until it is told to end.
 
+    SIGTERM, SIGINT and a "stop" message end it, and so does the end of ``parent_pid``, when that is its parent.
     ``directory`` gets ``root`` (the tree, kept), ``board.sock`` and ``ready.json`` (removed at the end); without one
     a temporary folder is made and removed. ``announce`` is told the paths once the board can be used; by default they
     are printed to stdout as one JSON line. Raises ValueError for an unknown board or an unusable folder.
     """
-    spec = load_board(name)
+    spec = load_board(board) if isinstance(board, str) else board
     temporary = Path(tempfile.mkdtemp(prefix="tgsim-")) if directory is None else None
     folder = (directory or temporary or Path()).absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -266,8 +267,8 @@ def run_board(
     for number in (signal.SIGTERM, signal.SIGINT):  # before a FUSE mount, which would install its own
         signal.signal(number, lambda _number, _frame: stop.set())
     try:
-        board = VirtualBoard(spec, seed, time.monotonic())
-        process = BoardProcess(board, folder, stop, surfaces=surfaces, make_tree=make_tree, seed=seed)
+        core = VirtualBoard(spec, seed, time.monotonic())
+        process = BoardProcess(core, folder, stop, surfaces=surfaces, make_tree=make_tree, seed=seed)
         try:
             half = ready.with_suffix(".part")
             half.write_text(json.dumps(vars(process.paths)) + "\n", encoding="utf-8")

@@ -2,7 +2,8 @@
 
 A kernel carries a write out while the writer waits and can refuse it. A plain folder cannot: what is written to a
 knob is found at the next poll (each sample, each step, 50 times a second at least), and a refused or snapped value
-is then put right in the file. A reader who looks within that time sees its own text. The FUSE tree is exact.
+is then put right in the file. A reader who looks within that time sees its own text, and the order of two writes
+within that time is lost. The FUSE tree is exact.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class FolderTree:
         self._shown: dict[str, str] = {}
         self._width: dict[str, int] = {}
         self._descriptors: dict[str, int] = {}
+        self._node = board.spec.gpu.node + "/"
         self._knobs = tuple(knobs(board))
         self.refused: list[str] = []
         self._create(entries(board, boot))
@@ -61,25 +63,31 @@ class FolderTree:
 
     def poll(self, t_s: float) -> bool:
         """Carry out what was written to the knobs since the last poll. True when something was."""
-        changed = False
+        written: dict[str, str] = {}
         for path in self._knobs:
             text = os.pread(self._descriptor(path), 256, 0).decode(errors="replace")
-            if text.rstrip("\n") == self._shown[path].rstrip("\n"):
-                continue
-            if not text.strip():
-                continue  # truncated, and not written yet
-            changed = True
+            # Without text the file is truncated and not written yet.
+            if text.strip() and text.rstrip("\n") != self._shown[path].rstrip("\n"):
+                written[path] = text
+        for path in self._in_order(written):
+            text = written[path]
+            self._width[path], self._shown[path] = len(text), text
             try:
-                name = path.removeprefix(self._board.spec.gpu.node + "/")
-                self._board.write_devfreq(name, text.rstrip("\n"), t_s)
+                self._board.write_devfreq(path.removeprefix(self._node), text.rstrip("\n"), t_s)
             except OSError as error:
                 self.refused.append(f"/{path}: {error.strerror}")
                 del self.refused[:-100]
-            self._width[path] = len(text)
-            self._shown[path] = text
-        if changed:
+        if written:
             self.refresh_knobs()
-        return changed
+        return bool(written)
+
+    def _in_order(self, written: dict[str, str]) -> list[str]:
+        """Both bounds found written in one look: which came first cannot be seen; take the order that is accepted."""
+        paths = sorted(written)
+        high = written.get(self._node + "max_freq", "").strip()
+        if high.isdecimal() and int(high) < self._board.clock.bounds()[0]:
+            paths.reverse()
+        return paths
 
     def refresh_knobs(self) -> None:
         """Show the knobs as the kernel holds them. userspace/set_freq comes and goes with its governor."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 import statistics
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from traingov_sim.boardspec import BoardSpec, board_names, load_board, noiseless
 from traingov_sim.physics import Contention, OutOfMemory, VirtualBoard
 from traingov_sim.sensor import PowerSensor, ou_for_second_means, quantised
 from traingov_sim.surface import Phase, mean_power_w, step_time_s
+from traingov_sim.tegrastats_text import TegrastatsText
 from traingov_sim.thermal import Thermal
 
 TOP = 921_600_000
@@ -29,12 +31,13 @@ class Linear:
     board: str = "nano"
     workload: str = "linear"
     host_s: float = 0.01
+    scale: float = 1.0
 
     def phases(self, batch_size: int, gpu_frequency_hz: int) -> tuple[Phase, ...]:
-        share = gpu_frequency_hz / TOP
+        share, much = gpu_frequency_hz / TOP, self.scale
         return (
-            Phase(self.host_s, 2.5, 0.3, 0.9, False),
-            Phase(0.001 * batch_size / share, 2.0 + 4.0 * share, 3.2 * share, 0.5, True),
+            Phase(self.host_s, 2.5 * much, 0.3 * much, 0.9 * much, False),
+            Phase(0.001 * batch_size / share, (2 + 4 * share) * much, 3.2 * share * much, 0.5 * much, True),
         )
 
     def memory_bytes(self, batch_size: int) -> int:
@@ -192,6 +195,24 @@ def test_a_value_off_the_table_snaps_up_on_a_nano_and_a_minimum_above_the_maximu
     with pytest.raises(OSError, match="Invalid"):
         board.write_devfreq("min_freq", str(TOP), 0.0)
     assert board.clock.bounds() == (76_800_000, LOW)
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_energy_from_noisy_printed_lines_agrees_with_the_true_counter(name: str) -> None:
+    board = VirtualBoard(load_board(name), 3)
+    names = [rail.name for rail in board.spec.rails if rail.gpu == rail.cpu == rail.rest == 1]
+    rails = "|".join(names or [rail.name for rail in board.spec.rails])
+    surface = Linear(board=name, scale=4.0 if name == "agx-orin" else 1.0)
+    text = TegrastatsText(board.spec)
+    run_steadily(board, surface, 100, 20.0)
+    before, energy_j = board.truth(20.0).input_j, 0.0
+    for i in range(6000):
+        line = text.line(board.sensors(20.0 + i * 0.01))
+        energy_j += sum(int(mw) for mw in re.findall(rf"(?:{rails}) (\d+)(?:mW)?/", line)) / 1000 * 0.01
+        while board.finished:
+            board.finished.popleft()
+            board.submit(surface, 100, board.t_s)
+    assert energy_j == pytest.approx(board.truth(80.0).input_j - before, rel=0.02)
 
 
 def test_time_never_runs_backwards() -> None:

@@ -1,0 +1,187 @@
+"""The virtual board's tree in a plain folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from traingov_sim.boardspec import board_names, load_board, noiseless
+from traingov_sim.entries import boot_id
+from traingov_sim.physics import VirtualBoard
+from traingov_sim.tree import FolderTree
+
+
+class Virtual:
+    """A board and its tree, in pseudo-time."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.board = VirtualBoard(noiseless(load_board(name)))
+        self.root = root
+        self.tree = FolderTree(root, self.board, boot_id(0, 1), threading.Lock())
+        self.node = root / "sys" / "class" / "devfreq" / self.board.spec.gpu.devfreq
+
+    def read(self, name: str) -> str:
+        return (self.node / name).read_text().strip()
+
+
+@pytest.fixture
+def nano(tmp_path: Path) -> Virtual:
+    return Virtual("nano", tmp_path / "root")
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_the_tree_holds_what_identifies_the_board_and_its_clock(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    spec = virtual.board.spec
+    assert (virtual.root / "proc/device-tree/model").read_bytes() == spec.model.encode() + b"\0"
+    assert (virtual.root / "etc/nv_tegra_release").read_text().startswith("# R3")
+    assert len((virtual.root / "proc/sys/kernel/random/boot_id").read_text().strip()) == 36
+    assert virtual.read("available_frequencies").split() == [str(hz) for hz in spec.gpu.frequencies_hz]
+    assert virtual.read("cur_freq") == str(spec.gpu.frequencies_hz[0])
+    assert (virtual.node / "device" / "of_node" / "name").read_text() == spec.gpu.node_name + "\0"
+    assert (virtual.node / "device" / "load").read_text().strip() == "0"
+    assert f"ID={spec.default_power_mode}" in (virtual.root / "etc/nvpmodel.conf").read_text()
+    assert (virtual.root / "var/lib/nvpmodel/status").read_text() == "pmode:0000 fmode:fanNull\n"
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_every_link_stays_inside_the_tree(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    links = [p for p in virtual.root.rglob("*") if p.is_symlink()]
+    assert links
+    for link in links:
+        assert not os.readlink(link).startswith("/")
+        assert link.resolve(strict=True).is_relative_to(virtual.root.resolve())
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_the_power_monitors_files_agree_with_the_sensors(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    snapshot = virtual.board.sensors(5.0)
+    virtual.tree.refresh(snapshot)
+    for rail, reading in zip(virtual.board.spec.rails, snapshot.readings, strict=True):
+        assert reading is not None
+        chip = virtual.board.spec.chips[rail.chip]
+        folder, n = virtual.root / chip.path, rail.channel
+        if chip.kind == "iio":
+            assert (folder / f"rail_name_{n}").read_text().strip() == rail.name
+            assert int((folder / f"in_power{n}_input").read_text()) == reading.milliwatts
+        else:
+            assert (folder / f"in{n + 1}_label").read_text().strip() == rail.name
+            volts = int((folder / f"in{n + 1}_input").read_text())
+            amperes = int((folder / f"curr{n + 1}_input").read_text())
+            assert volts * amperes // 1000 == reading.milliwatts
+
+
+def test_a_write_is_snapped_in_the_file_and_reaches_the_clock_after_the_delay(nano: Virtual) -> None:
+    (nano.node / "max_freq").write_text("300000000\n")
+    (nano.node / "min_freq").write_text("307200000")
+    assert nano.tree.poll(1.0)
+    assert nano.read("max_freq") == "307200000"
+    assert nano.read("min_freq") == "307200000"
+    nano.tree.refresh_clocks(nano.board.sensors(1.5))
+    assert nano.read("cur_freq") == "76800000"
+    nano.tree.refresh_clocks(nano.board.sensors(1.7))
+    assert nano.read("cur_freq") == "307200000"
+    assert not nano.tree.poll(1.8)
+
+
+@pytest.mark.parametrize("text", ["fast", "-5", "1e9", "921600000 x"])
+def test_text_that_is_no_frequency_is_put_back(nano: Virtual, text: str) -> None:
+    (nano.node / "max_freq").write_text(text)
+    nano.tree.poll(1.0)
+    assert nano.read("max_freq") == "921600000"
+    assert nano.tree.refused[-1].endswith("max_freq: Invalid argument")
+
+
+def test_a_minimum_above_the_maximum_is_refused_on_r32_and_clamped_on_r36(nano: Virtual, tmp_path: Path) -> None:
+    (nano.node / "max_freq").write_text("307200000")
+    nano.tree.poll(1.0)
+    (nano.node / "min_freq").write_text("921600000")
+    nano.tree.poll(1.1)
+    assert (nano.read("min_freq"), nano.read("max_freq")) == ("76800000", "307200000")
+    orin = Virtual("agx-orin", tmp_path / "orin")
+    (orin.node / "max_freq").write_text("510000000")
+    orin.tree.poll(1.0)
+    (orin.node / "min_freq").write_text("1300500000")
+    orin.tree.poll(1.1)
+    assert (orin.read("min_freq"), orin.read("max_freq")) == ("510000000", "510000000")
+
+
+@pytest.mark.parametrize("name", ["nano", "agx-orin"])
+def test_both_bounds_written_between_two_polls_take_effect_whichever_way_they_go(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    table = virtual.board.spec.gpu.frequencies_hz
+    for step in (table[-1], table[2], table[5], table[0], table[-1]):
+        (virtual.node / "min_freq").write_text(str(step))
+        (virtual.node / "max_freq").write_text(str(step))
+        virtual.tree.poll(virtual.board.t_s + 0.01)
+        assert virtual.board.clock.bounds() == (step, step)
+        assert virtual.tree.refused == []
+
+
+def test_a_file_that_was_truncated_and_not_yet_written_is_left_alone(nano: Virtual) -> None:
+    with open(nano.node / "max_freq", "w") as file:
+        assert not nano.tree.poll(1.0)
+        file.write("153600000")
+    assert nano.tree.poll(1.1)
+    assert nano.board.clock.bounds()[1] == 153_600_000
+
+
+def test_an_open_file_shows_the_new_value_and_never_a_mixture(nano: Virtual) -> None:
+    nano.board.set_bounds(921_600_000, 921_600_000, 0.0)
+    with open(nano.node / "cur_freq") as file:
+        for t_s in (1.0, 2.0, 3.0):
+            nano.tree.refresh_clocks(nano.board.sensors(t_s))
+            file.seek(0)
+            assert int(file.read()) == nano.board.clock.hz
+            low = 76_800_000 if t_s == 1.0 else 614_400_000
+            nano.board.set_bounds(low, low, t_s)
+
+
+def test_the_userspace_governor_brings_its_file_and_holds_what_is_written_there(nano: Virtual) -> None:
+    assert not (nano.node / "userspace" / "set_freq").exists()
+    (nano.node / "governor").write_text("userspace")
+    nano.tree.poll(1.0)
+    (nano.node / "userspace" / "set_freq").write_text("460800000")
+    nano.tree.poll(1.1)
+    nano.tree.refresh_clocks(nano.board.sensors(3.0))
+    assert nano.read("cur_freq") == "460800000"
+    (nano.node / "governor").write_text("nvhost_podgov\n")
+    nano.tree.poll(3.1)
+    assert not (nano.node / "userspace" / "set_freq").exists()
+    (nano.node / "governor").write_text("warp")
+    nano.tree.poll(3.2)
+    assert nano.read("governor") == "nvhost_podgov"
+
+
+def test_a_power_mode_shows_in_its_status_cores_and_bounds(nano: Virtual) -> None:
+    nano.board.set_power_mode(1, 1.0)
+    nano.tree.refresh_mode()
+    assert (nano.root / "var/lib/nvpmodel/status").read_text().startswith("pmode:0001")
+    assert nano.read("max_freq") == "614400000"
+    assert (nano.root / "sys/devices/system/cpu/cpu3/online").read_text().strip() == "0"
+
+
+def test_a_missing_reading_shows_no_number(nano: Virtual) -> None:
+    nano.board.sensor.set_fault("missing", ["POM_5V_IN"])
+    nano.tree.refresh(nano.board.sensors(1.0))
+    chip = nano.root / nano.board.spec.chips[0].path
+    assert (chip / "in_power0_input").read_text().strip() == ""
+    assert int((chip / "in_power1_input").read_text()) >= 0
+
+
+def test_a_tree_can_be_made_again_over_an_old_one(nano: Virtual, tmp_path: Path) -> None:
+    (nano.node / "max_freq").write_text("153600000")
+    nano.tree.poll(1.0)
+    nano.tree.close()
+    again = Virtual("nano", tmp_path / "root")
+    assert again.read("max_freq") == "921600000"
+
+
+def test_another_boot_has_another_id() -> None:
+    assert boot_id(0, 1) == boot_id(0, 1)
+    assert len({boot_id(0, 1), boot_id(0, 2), boot_id(1, 1)}) == 3
