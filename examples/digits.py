@@ -123,8 +123,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Exit status 0 when the target was reached (or profiling is done), 1 when it was missed, 2 for wrong input."""
     options = parse()
-    device = open_device()
     try:
+        device = open_device()
         job = traingov_client.register(  # (1) from here on, the daemon knows this process
             workload=options.workload,
             batch_sizes=options.batch_sizes,
@@ -137,11 +137,15 @@ def main() -> int:
             },
             sync=device.synchronize,
         )
-    except ValueError as error:
+    except (ValueError, ConnectionError) as error:
         print(f"digits: {error}", file=sys.stderr)
         return 2
     with job, threadpool_limits(limits=1):  # the layers are small: more threads only get in each other's way
-        result = train(job, device, options)
+        try:
+            result = train(job, device, options)
+        except (ConnectionError, MemoryError) as error:
+            print(f"digits: {error or 'out of memory'}", file=sys.stderr)
+            return 1
     done = bool(result["profiled"] if options.profile_only else result["reached"])
     if options.json:
         print(json.dumps(result), flush=True)

@@ -109,8 +109,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.steps < 1:
         parser.error(f"--steps {options.steps}: give at least one")
-    device = open_device()
     try:
+        device = open_device()
         job = traingov_client.register(
             workload=options.workload,
             batch_sizes=[BATCH_SIZE],
@@ -121,11 +121,15 @@ def main() -> int:
             signature={"architecture": "encoder-12x768", "precision": "float32", "optimizer": "adam"},
             sync=device.synchronize,
         )
-    except ValueError as error:
+    except (ValueError, ConnectionError) as error:
         print(f"text_classifier: {error}", file=sys.stderr)
         return 2
     with job, threadpool_limits(limits=1):
-        result = train(job, device, options)
+        try:
+            result = train(job, device, options)
+        except (ConnectionError, MemoryError) as error:
+            print(f"text_classifier: {error or 'out of memory'}", file=sys.stderr)
+            return 1
     if options.json:
         print(json.dumps(result), flush=True)
     else:

@@ -1,6 +1,6 @@
 """Server side: samples to accuracy per batch size, by real training on a proxy data set."""
 
-from .estimation import Run, estimate, run_all
+from .estimation import Run, TargetMissedError, estimate, run_all
 from .recipe import Recipe, Train
 
-__all__ = ["Recipe", "Run", "Train", "estimate", "run_all"]
+__all__ = ["Recipe", "Run", "TargetMissedError", "Train", "estimate", "run_all"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -14,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from traingov_policies.relation import RelationVector
 
-from .estimation import Run, estimate
+from .estimation import Run, TargetMissedError, estimate
 from .files import write_atomically
 from .recipe import RECIPES, Recipe, find
 
@@ -69,12 +71,7 @@ def estimate_command(
     sizes = batch_sizes or recipe.batch_sizes
     seed_list = list(range(first_seed, first_seed + seeds))
     limit = max_samples or recipe.max_samples
-    with _progress() as progress:
-        bar = progress.add_task(f"training {recipe.name}", total=len(sizes) * seeds)
-
-        def on_run(run: Run) -> None:
-            progress.update(bar, advance=1, description=_describe(run))
-
+    with _progress(recipe.name, len(sizes) * seeds) as on_run:
         try:
             relation = estimate(
                 recipe.with_limit(limit),
@@ -88,7 +85,7 @@ def estimate_command(
                 origin=_origin(recipe, seed_list, sizes, target, max_samples),
                 on_run=on_run,
             )
-        except ValueError as error:
+        except TargetMissedError as error:
             raise click.ClickException(
                 f"{error} (recipe {recipe.name}, at most {limit} samples a run): lower --target or raise --max-samples"
             ) from None
@@ -126,13 +123,19 @@ def _describe(run: Run) -> str:
     return f"batch {run.batch_size}, seed {run.seed}: {result}"
 
 
-def _progress() -> Progress:
-    """A bar on standard error; nothing where that is not a terminal."""
+@contextmanager
+def _progress(name: str, runs: int) -> Iterator[Callable[[Run], None] | None]:
+    """Gives what shows each run on a bar on standard error; None where that is not a terminal."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
     # MofNCompleteColumn would do, but rich 11 does not have it.
     count = TextColumn("{task.completed:.0f}/{task.total:.0f}")
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task(f"training {name}", total=runs)
+        yield lambda run: progress.update(bar, advance=1, description=_describe(run))
 
 
 def _print_table(relation: RelationVector, out: Path | None) -> None:

@@ -22,6 +22,10 @@ class Run:
     samples: float | None
 
 
+class TargetMissedError(ValueError):
+    """No batch size reached the target in every run: there is nothing to relate."""
+
+
 def run_all(train: Train, pairs: Iterable[tuple[int, int]], target: float, *, jobs: int = 1) -> Iterator[Run]:
     """Train once per (batch size, seed) of ``pairs``, ``jobs`` processes at a time; runs come in that order.
 
@@ -58,7 +62,8 @@ def estimate(
     """r per batch size: the mean of N over ``seeds``, normalised to the largest.
 
     A batch size with a run that missed ``target`` gets None. ``on_run`` is told each run as it ends.
-    Raises ValueError where no batch size reached the target in every run, or an argument makes no sense.
+    Raises TargetMissedError where no batch size reached the target in every run, ValueError where an argument makes no
+    sense.
     """
     if not batch_sizes or min(batch_sizes) < 1 or len(set(batch_sizes)) != len(batch_sizes):
         raise ValueError(f"batch_sizes must be positive and without repeats, not {list(batch_sizes)}")
@@ -71,6 +76,8 @@ def estimate(
         runs[run.batch_size].append(run.samples)
         if on_run is not None:
             on_run(run)
+    if all(None in of_size for of_size in runs.values()):
+        raise TargetMissedError(f"no batch size reached the target {target} in every run")
     return RelationVector.from_runs(
         workload, runs, target=target, dataset=dataset, learning_rate_rule=learning_rate_rule, origin=origin
     )

@@ -16,9 +16,10 @@ from traingov_proxy.recipes import digits
 SCRIPT = Path(__file__).parents[3] / "examples" / "digits.py"
 
 
-def run_script(*arguments: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+def run_script(*arguments: str, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """The example as a process, with neither a daemon nor a virtual board."""
     environment = {k: v for k, v in os.environ.items() if k != "TRAINGOV_SIM_GPU"}
+    environment.update(variables)
     environment["TRAINGOV_SOCKET"] = str(tmp_path / "no-daemon.sock")
     return subprocess.run(
         [sys.executable, str(SCRIPT), *arguments],
@@ -157,3 +158,10 @@ def test_profile_only_does_not_wait_for_ever_for_a_daemon(example, scripted_job,
     assert not result["profiled"]
     assert result["samples"] < 60_000
     assert "traingovd" in capsys.readouterr().err
+
+
+def test_a_virtual_board_that_is_not_there_is_one_line_and_no_traceback(tmp_path):
+    done = run_script(tmp_path=tmp_path, TRAINGOV_SIM_GPU=str(tmp_path / "no-board.sock"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "no-board.sock" in done.stderr

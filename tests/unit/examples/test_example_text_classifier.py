@@ -15,8 +15,9 @@ import pytest
 SCRIPT = Path(__file__).parents[3] / "examples" / "text_classifier.py"
 
 
-def run_script(*arguments: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+def run_script(*arguments: str, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k != "TRAINGOV_SIM_GPU"}
+    environment.update(variables)
     environment["TRAINGOV_SOCKET"] = str(tmp_path / "no-daemon.sock")
     return subprocess.run(
         [sys.executable, str(SCRIPT), *arguments],
@@ -100,3 +101,10 @@ def test_it_registers_with_the_features_that_the_tree_reads(example, scripted_jo
     assert given["batch_sizes"] == [32]
     assert given["features"] == {"model_type": "encoder", "layers": 12, "hidden_size": 768}
     assert "2 steps" in capsys.readouterr().out
+
+
+def test_a_virtual_board_that_is_not_there_is_one_line_and_no_traceback(tmp_path):
+    done = run_script(tmp_path=tmp_path, TRAINGOV_SIM_GPU=str(tmp_path / "no-board.sock"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "no-board.sock" in done.stderr

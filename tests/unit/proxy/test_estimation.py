@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traingov_proxy import Run, estimate, run_all
+from traingov_proxy import Run, TargetMissedError, estimate, run_all
 from traingov_proxy.recipes import digits
 
 
@@ -45,7 +45,7 @@ def test_a_batch_size_with_a_run_that_missed_the_target_is_no_candidate():
 
 
 def test_no_batch_size_that_reaches_the_target_is_an_error():
-    with pytest.raises(ValueError, match="no batch size reached the target"):
+    with pytest.raises(TargetMissedError, match="no batch size reached the target 0.9"):
         vector(lambda b, s, t: None)
 
 
