@@ -151,7 +151,7 @@ def test_energy_read_from_tegrastats_agrees_with_the_truth(
             stats = subprocess.Popen([board.paths["tegrastats"], "--interval", "10"], stdout=out)
         until(lambda: log.stat().st_size > 0)
         before = board.ask(op="truth")
-        train(gpu, 3.0)
+        train(gpu, 2.0)
         after = board.ask(op="truth")
         stats.terminate()
         stats.wait(timeout=5)

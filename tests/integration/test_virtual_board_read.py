@@ -1,0 +1,67 @@
+"""A virtual board as the daemon reads it: its tree by the daemon's discovery, its lines by the daemon's parser."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from traingov.device.board import identify, power_mode
+from traingov.device.discovery import find_gpu, gpu_load
+from traingov.device.files import SystemFiles
+from traingov.telemetry.rails import RailTable
+from traingov.telemetry.tegrastats import parse_line
+
+from traingov_sim.boardspec import board_names, load_board, noiseless
+from traingov_sim.entries import boot_id
+from traingov_sim.gpuqueue import GpuQueue
+from traingov_sim.physics import VirtualBoard
+from traingov_sim.surfaces import CLOCKS_HZ, USABLE_MEMORY_BYTES
+from traingov_sim.tegrastats_text import TegrastatsText
+from traingov_sim.tree import FolderTree
+
+BOARD_FILES = Path(__file__).parents[2] / "etc" / "boards"
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_every_token_of_a_line_is_known_and_power_adds_up(name: str) -> None:
+    board = VirtualBoard(noiseless(load_board(name)))
+    snapshot = board.sensors(30.0)
+    reading = parse_line(TegrastatsText(board.spec).line(snapshot, "10-26-2025 05:10:55"))
+    assert reading.unknown == ()
+    assert set(reading.rails_w) == {rail.name for rail in board.spec.rails}
+    assert len(reading.cpus) == board.spec.cpu.count
+    assert reading.ram_total_bytes == board.spec.memory_total_bytes // 2**20 * 2**20
+    assert reading.gpu_frequency_hz == pytest.approx(snapshot.gpu_frequency_hz, abs=1_000_000)
+    truth = board.truth(30.0)
+    rule = RailTable.load(BOARD_FILES).rule_for(reading.rails_w, board.spec.model)
+    # Each rail rounds to a step of its monitor.
+    steps_w = sum(rail.volts * rail.lsb_a for rail in board.spec.rails) / 2
+    assert rule.input_power_w(reading.rails_w) == pytest.approx(truth.input_w, abs=steps_w)
+    assert rule.compute_power_w(reading.rails_w) == pytest.approx(truth.compute_w, abs=steps_w)
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_the_daemons_discovery_finds_the_board_its_mode_and_its_gpu(name: str, tmp_path: Path) -> None:
+    board = VirtualBoard(noiseless(load_board(name)))
+    FolderTree(tmp_path, board, boot_id(0, 1), threading.Lock()).refresh(board.sensors(1.0))
+    files = SystemFiles(str(tmp_path))
+    identity = identify(files)
+    assert identity.name == board.spec.model
+    assert identity.release.startswith("R36.4" if name == "agx-orin" else "R32.7")
+    assert identity.power_mode == "MAXN"
+    assert power_mode(files).gpu_max_known
+    assert power_mode(files).gpu_max_hz is None
+    gpu = find_gpu(files)
+    assert gpu is not None
+    assert gpu.path == "/" + board.spec.gpu.node
+    assert gpu.available_frequencies_hz == board.spec.gpu.frequencies_hz
+    assert gpu_load(files, gpu) == 0.0
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_the_board_has_the_clocks_and_the_memory_its_surfaces_were_made_for(name: str) -> None:
+    spec = load_board(name)
+    assert spec.gpu.frequencies_hz == CLOCKS_HZ[name]
+    queue = GpuQueue(spec.memory_total_bytes, spec.memory_used_bytes)
+    assert queue.memory_total_bytes - queue.memory_used_bytes == USABLE_MEMORY_BYTES[name]
