@@ -110,7 +110,7 @@ def samples_to_accuracy(t: Tables, group: str) -> Array:
         raise KeyError(f"no cells of group {group!r} for {t.case.workload} on {t.case.board}")
     if known is not None:
         return np.full(t.sample_s.shape[0], known)
-    return np.exp(np.mean(logs, axis=0))
+    return np.asarray(np.exp(np.mean(logs, axis=0)))
 
 
 def _cell(t: Tables, m: Cell, tolerance: float) -> Array:

@@ -30,7 +30,8 @@ def _surface(data: dict[str, Any]) -> Iterator[str]:
         yield ""
         return
     c = data["calibration"]
-    yield f"Misfit {c['misfit']:.2f} over {len(c['facts'])} facts; {c['accepted_fits']} accepted fits; seed {c['seed']}."
+    misfit, fits = f"{c['misfit']:.2f} over {len(c['facts'])} facts", f"{c['accepted_fits']} accepted fits"
+    yield f"Misfit {misfit}; {fits}; seed {c['seed']}."
     if "clocks_tried" in data:
         tried = [
             f"{' / '.join(f'{hz / 1e6:.0f}' for hz in t['clocks_hz'])} MHz ({t['misfit']:.2f})"

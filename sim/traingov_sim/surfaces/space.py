@@ -39,12 +39,13 @@ BOARD_RANGES: dict[str, dict[str, Range]] = {
     },
     "agx-orin": {
         "idle_w": (8.0, 11.0),  # not part of compute power
-        "leakage_w": (1.0, 3.5),
+        "leakage_w": (0.5, 3.5),
         "dynamic_w": (15.0, 45.0),
         "memory_w": (2.0, 6.0),
         "cpu_host_w": (3.5, 9.0),
         "cpu_wait_w": (1.0, 3.5),
         **_VOLTAGE,
+        "idle_activity": (0.01, 0.15),
     },
 }
 
