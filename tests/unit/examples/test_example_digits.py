@@ -65,11 +65,19 @@ def test_it_stops_at_max_samples_and_says_that_the_target_was_missed(tmp_path):
     assert all(set(line) == {"samples", "accuracy", "target"} for line in progress)
 
 
-@pytest.mark.parametrize("wrong", [["--batch-sizes", "4,x"], ["--batch-sizes", "0,4"], ["--seed", "x"]])
-def test_wrong_input_is_status_2_without_a_traceback(wrong, tmp_path):
-    done = run_script(*wrong, tmp_path=tmp_path)
+@pytest.mark.parametrize("wrong", [["--batch-sizes", "4,x"], ["--seed", "x"]])
+def test_options_that_make_no_sense_are_status_2(wrong, example, capsys):
+    with pytest.raises(SystemExit) as ended:
+        example.parse(wrong)
+    assert ended.value.code == 2
+    assert wrong[1] in capsys.readouterr().err
+
+
+def test_what_the_client_refuses_is_one_line_and_status_2(tmp_path):
+    done = run_script("--batch-sizes", "0,4", tmp_path=tmp_path)
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "batch_sizes" in done.stderr
 
 
 @pytest.mark.parametrize("batch_size", [16, 128])
