@@ -72,7 +72,7 @@ class RailSpec:
     """A power rail: reads gpu × GPU power + cpu × CPU power + rest × (input − GPU − CPU power).
 
     ``chip`` and ``channel`` place it in the tree; ``volts`` and ``lsb_a`` (the INA3221's 40 µV over the shunt) make
-    its steps in watts.
+    its steps in watts. ``behind`` names a rail that this one is fed from, and whose power holds this one's already.
     """
 
     name: str
@@ -83,6 +83,7 @@ class RailSpec:
     rest: float
     volts: float
     lsb_a: float
+    behind: str | None = None
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def train(gpu: EmulatedGpu, seconds: float, batch_size: int = 20) -> tuple[int, 
     return steps, gpu.completed_s - begin
 
 
-@pytest.mark.parametrize(("name", "rails"), [("nano", ["POM_5V_IN"]), ("agx-orin", ["VDD", "VIN"])])
+@pytest.mark.parametrize(("name", "rails"), [("nano", ["POM_5V_IN"]), ("agx-orin", ["VDD_GPU", "VDD_CPU", "VIN"])])
 def test_energy_read_from_tegrastats_agrees_with_the_truth(
     start: Start, tmp_path: Path, name: str, rails: list[str]
 ) -> None:

@@ -6,12 +6,12 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from traingov.device.board import identify, power_mode
 from traingov.device.discovery import find_gpu, gpu_load
 from traingov.device.files import SystemFiles
 from traingov.telemetry.rails import RailTable
 from traingov.telemetry.tegrastats import parse_line
-
 from traingov_sim.boardspec import board_names, load_board, noiseless
 from traingov_sim.entries import boot_id
 from traingov_sim.gpuqueue import GpuQueue
