@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from traingov_sim.surfaces import calibrate, published_orin
+from traingov_sim.surfaces import calibrate, fitting, published_orin
 from traingov_sim.surfaces.facts import CALIBRATION, Fact, TimeRatio
 from traingov_sim.surfaces.published import nano_case, row
 from traingov_sim.surfaces.search import evolve, walk
@@ -46,9 +46,9 @@ def test_every_range_is_kept_by_decoding() -> None:
 def test_the_search_meets_the_facts_of_resnet18_from_one_seed() -> None:
     case = nano_case("resnet18")
     ranges = {**BOARD_RANGES["nano"], **workload_ranges("nano", 0.03)}
-    value, parameters = calibrate.search(case, ranges, {}, seed=7)
-    assert value <= calibrate.ACCEPT
-    assert value == calibrate.search(case, ranges, {}, seed=7)[0]
+    value, parameters = fitting.search(case, ranges, {}, seed=7)
+    assert value <= fitting.ACCEPT
+    assert value == fitting.search(case, ranges, {}, seed=7)[0]
     assert set(parameters) == set(ranges)
 
 
@@ -57,7 +57,7 @@ def test_facts_that_contradict_each_other_are_reported_not_fitted() -> None:
     impossible = TimeRatio((128, case.clocks_hz[1]), (64, case.clocks_hz[2]), 0.2)
     case = replace(case, facts=(*case.facts, Fact("impossible", CALIBRATION, impossible, 0.01, "none")))
     with pytest.raises(RuntimeError, match="no seed met the facts"):
-        calibrate.fit(case, {**BOARD_RANGES["nano"], **workload_ranges("nano", 0.03)}, {}, seeds=1)
+        fitting.fit(case, {**BOARD_RANGES["nano"], **workload_ranges("nano", 0.03)}, {}, seeds=1)
 
 
 def test_without_measured_power_the_shape_is_left_out_and_said_so(
@@ -71,9 +71,9 @@ def test_without_measured_power_the_shape_is_left_out_and_said_so(
 def test_a_written_surface_is_read_back_as_it_was_fitted(tmp_path: Path) -> None:
     case = published_orin.orin_case("bert-base/qqp")
     ranges = {**BOARD_RANGES["agx-orin"], **workload_ranges("agx-orin", 0.005)}
-    fitted = calibrate.fit(case, ranges, {}, seeds=1)
-    data = json.loads(json.dumps(calibrate.document(fitted, case, (1, 2))))
-    surface = calibrate.surface_of(case, fitted.members[0], (1, 2))
+    fitted = fitting.fit(case, ranges, {}, seeds=1)
+    data = json.loads(json.dumps(fitting.document(fitted, case, (1, 2))))
+    surface = fitting.surface_of(case, fitted.members[0], (1, 2))
     assert data["parameters"] == dict(surface.parameters)
     assert len(data["calibration"]["facts"]) == len(case.facts)
 
