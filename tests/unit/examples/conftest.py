@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -30,6 +31,13 @@ def load_example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]
         return module
 
     return load
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As the scripts themselves train: the layers are small, and threads only get in each other's way."""
+    with threadpool_limits(limits=1):
+        yield
 
 
 class ScriptedJob:
