@@ -7,7 +7,8 @@ jetson-stats has a parser of tegrastats up to release 3.1.4 (later ones read the
 imported here to be measured and is no part of traingov. Both parsers read the same lines alternately, and the
 quickest of several rounds counts for each, so that other load on the machine hits both or neither.
 
-Every line differs from the one before it in each sensor value, as on a board: nothing is parsed from memory alone.
+Power and load differ from line to line; what a board repeats (names, most temperatures, the time stamp within a
+second) is repeated here as well.
 """
 
 from __future__ import annotations
@@ -23,41 +24,62 @@ from collections.abc import Callable
 from traingov.telemetry.tegrastats import parse_line
 
 LINES = 1000
-ROUNDS = 15
+ROUNDS = 25
 TARGET_US = 27.0
 TARGET_RATIO = 0.2
 
 
-def agx_orin(rng: random.Random) -> str:
+class Walk:
+    """Values that change from line to line as they do on a board at 10 ms: power and load each time, a temperature
+    by its sensor's last digit now and then, used memory sometimes, the time stamp once a second."""
+
+    def __init__(self) -> None:
+        self.rng = random.Random(1)
+        self.number = 0
+        self.ram = 7000
+        self.celsius: dict[str, float] = {}
+
+    def begin(self) -> None:
+        self.number += 1
+        self.ram += self.rng.choice((0, 0, 0, 1, -1))
+
+    def load(self) -> int:
+        return self.rng.randrange(101)
+
+    def power(self, low: int, unit: str) -> str:
+        return f"{self.rng.randrange(low, 3 * low)}{unit}/{self.rng.randrange(low, 3 * low)}{unit}"
+
+    def zones(self, names: str, step: float) -> str:
+        for name in names.split():
+            before = self.celsius.setdefault(name, 45.0 + len(self.celsius))
+            self.celsius[name] = before + step * self.rng.choice((0, 0, 0, 0, 0, 0, 0, 0, 1, -1))
+        return " ".join(f"{name}@{self.celsius[name]:.6g}C" for name in names.split())
+
+
+def agx_orin(walk: Walk) -> str:
     """An AGX Orin line (JetPack 6) of 12 cores with every field."""
-    cores = ",".join(f"{rng.randrange(101)}%@{rng.choice((729, 1344, 1728, 2201))}" for _ in range(12))
-    zones = " ".join(
-        f"{zone}@{rng.randrange(1280, 1920) / 32:g}C"
-        for zone in ("cpu", "tboard", "soc2", "tdiode", "soc0", "gpu", "tj", "soc1")
-    )
-    rails = " ".join(
-        f"{rail} {rng.randrange(low, 3 * low)}mW/{rng.randrange(low, 3 * low)}mW"
-        for rail, low in (("VDD_GPU_SOC", 5000), ("VDD_CPU_CV", 800), ("VIN_SYS_5V0", 4000), ("VDDQ_VDD2_1V8AO", 700))
-    )
+    walk.begin()
+    clock, gpu = walk.rng.choice((729, 1344, 1728, 2201)), walk.rng.choice((305, 713, 1300))
+    cores = ",".join(f"{walk.load()}%@{clock}" for _ in range(12))
     return (
-        f"10-26-2025 05:{rng.randrange(10, 60)}:{rng.randrange(10, 60)} RAM {rng.randrange(6000, 9000)}/62841MB "
-        f"(lfb 3x4MB) SWAP 0/31421MB (cached 0MB) CPU [{cores}] EMC_FREQ {rng.randrange(101)}%@3199 "
-        f"GR3D_FREQ {rng.randrange(101)}%@[{rng.choice((305, 713, 1300))},{rng.choice((305, 713, 1300))}] NVENC off "
+        f"10-26-2025 05:10:{walk.number // 100 % 60:02} RAM {walk.ram}/62841MB (lfb 3x4MB) SWAP 0/31421MB "
+        f"(cached 0MB) CPU [{cores}] EMC_FREQ {walk.load()}%@3199 GR3D_FREQ {walk.load()}%@[{gpu},{gpu}] NVENC off "
         "NVDEC off NVJPG off NVJPG1 off VIC off OFA off NVDLA0 off NVDLA1 off PVA0_FREQ off APE 174 "
-        f"{zones} {rails}"
+        f"{walk.zones('cpu tboard soc2 tdiode soc0 gpu tj soc1', 1 / 32)} VDD_GPU_SOC {walk.power(5000, 'mW')} "
+        f"VDD_CPU_CV {walk.power(800, 'mW')} VIN_SYS_5V0 {walk.power(4000, 'mW')} "
+        f"VDDQ_VDD2_1V8AO {walk.power(700, 'mW')}\n"
     )
 
 
-def nano(rng: random.Random) -> str:
+def nano(walk: Walk) -> str:
     """A Nano line (JetPack 4) with every field, in the format that jetson-stats was written for."""
-    cores = ",".join(f"{rng.randrange(101)}%@1479" for _ in range(4))
-    zones = " ".join(f"{z}@{rng.randrange(60, 120) / 2:g}C" for z in ("PLL", "CPU", "PMIC", "GPU", "AO", "thermal"))
-    rails = " ".join(
-        f"{r} {rng.randrange(900, 7000)}/{rng.randrange(900, 7000)}" for r in ("POM_5V_IN", "POM_5V_GPU", "POM_5V_CPU")
-    )
+    walk.begin()
+    cores = ",".join(f"{walk.load()}%@1479" for _ in range(4))
     return (
-        f"RAM {rng.randrange(900, 3900)}/3956MB (lfb 11x4MB) SWAP 212/1978MB (cached 9MB) IRAM 0/252kB(lfb 252kB) "
-        f"CPU [{cores}] EMC_FREQ {rng.randrange(101)}%@1600 GR3D_FREQ {rng.randrange(101)}%@921 APE 25 {zones} {rails}"
+        f"RAM {walk.ram - 4000}/3956MB (lfb 11x4MB) SWAP 212/1978MB (cached 9MB) IRAM 0/252kB(lfb 252kB) "
+        f"CPU [{cores}] EMC_FREQ {walk.load()}%@1600 GR3D_FREQ {walk.load()}%@921 APE 25 "
+        f"{walk.zones('PLL CPU PMIC GPU AO thermal', 0.5)} POM_5V_IN {walk.power(2000, '')} "
+        f"POM_5V_GPU {walk.power(900, '')} POM_5V_CPU {walk.power(400, '')}\n"
     )
 
 
@@ -98,10 +120,10 @@ def main() -> int:
     arguments = options.parse_args()
     other, note = peer(arguments.jetson_stats)
     result: dict[str, object] = {"python": sys.version.split()[0], "jetson_stats": note, "boards": {}}
-    rng = random.Random(1)
     met = True
     for board, make in (("agx-orin", agx_orin), ("nano", nano)):
-        lines = [make(rng) for _ in range(LINES)]
+        walk = Walk()
+        lines = [make(walk) for _ in range(LINES)]
         functions: dict[str, Callable[[str], object]] = {"loop_us": parse_line, "all_us": parse_with_cpus}
         if other is not None:
             functions["jetson_stats_us"] = other

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+_LONGEST_KNOWN_LIST: Final = 512  # characters; the cores of a longer list (Thor's 14 take 126) are not remembered
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,9 @@ def parse_cpus(text: str) -> tuple[Cpu, ...]:
     if not closed or body[:1] != "[":
         return ()
     common = whole_number(tail[1:]) if tail[:1] == "@" else None
-    return tuple(_cpu(entry, common) for entry in body[1:].split(","))
+    entries = body[1:].split(",")
+    read = _known_cpu if len(body) <= _LONGEST_KNOWN_LIST else _cpu
+    return tuple([read(entry, common) for entry in entries])
 
 
 def _cpu(entry: str, common_mhz: int | None) -> Cpu:
@@ -103,3 +109,6 @@ def _cpu(entry: str, common_mhz: int | None) -> Cpu:
         return Cpu(online=None)
     mhz = whole_number(clock) if at else common_mhz
     return Cpu(True, utilization, mhz * 1_000_000 if mhz is not None else None)
+
+
+_known_cpu = lru_cache(maxsize=4096)(_cpu)

@@ -1,8 +1,8 @@
 """One pass over a line of tegrastats, for every board and release from JetPack 2 to JetPack 7.
 
-A line is a list of tokens between blanks. Each token is looked at once, and what a token alone says (a
-temperature, the name of an engine) is remembered, because the same few hundred tokens come back a hundred times
-a second. There is no regular expression over the line, so nothing can backtrack.
+A line is a list of tokens between blanks, and each is looked at once: names wait for their value, values go to
+the name that waits (tokens.py says what a token is). There is no regular expression over the line, so nothing
+can backtrack.
 
 A line may be cut off anywhere: tegrastats is killed, a pipe fills, two programs write into one log. A number is
 trusted only where something behind it shows that all of it is there: a unit (``mW``, ``MB``, ``%``, ``C``), a
@@ -19,61 +19,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .reading import Cpu, Reading, share, whole_number
+from . import tokens as tk
+from .reading import Cpu, Reading, whole_number
 
 __all__ = ["Cpu", "NotTegrastats", "Reading", "parse_line"]
 
-_GATED_CELSIUS: Final = -256.0
-_CACHE_LIMIT: Final = 2048  # tokens; a temperature zone shows some dozens of values in an hour
-_TOKEN_LIMIT: Final = 64  # characters; a longer token is read, but not kept
 _MEGABYTE: Final = 1 << 20
-
-# What a token is, by itself.
-_NAME: Final = 0  # could be the name of a rail
-_SKIP: Final = 1  # known, not read, nothing follows
-_ENGINE: Final = 2  # known, not read, a value may follow
-_GPU: Final = 3
-_EMC: Final = 4
-_CPU: Final = 5
-_BRACKET: Final = 6  # "(lfb" or "(cached": one token more, up to ")"
-_JUNK: Final = 7
-_CLOCKED: Final = (_GPU, _EMC)
-
-_FIXED: Final[dict[str, int]] = {
-    "GR3D_FREQ": _GPU,
-    "GR3D": _GPU,
-    "EMC_FREQ": _EMC,
-    "EMC": _EMC,
-    "CPU": _CPU,
-    "cpu": _CPU,
-    "MTS": _SKIP,
-    "EDP": _SKIP,
-    "(lfb": _BRACKET,
-    "(cached": _BRACKET,
-    **dict.fromkeys(("fg", "bg", "limit", "SWAP", "IRAM", "GR3D2", "APE", "AVP", "MSENC"), _ENGINE),
-}
-_ENGINES: Final = (
-    "NVENC",
-    "NVDEC",
-    "NVJPG",
-    "VIC",
-    "OFA",
-    "NVDLA",
-    "PVA",
-    "MSENC",
-    "AVP",
-    "APE",
-    "ISP",
-    "VI",
-    "NVCSI",
-    "SE",
-)
-# Releases before JetPack 5 print rails without a unit; these name them all. With mW behind it any name is a rail.
-_UNITLESS_RAILS: Final = frozenset(("GPU", "CPU", "SOC", "CV", "VDDRQ", "SYS5V", "NC"))
-_UNITLESS_PREFIXES: Final = ("VDD", "VIN", "POM_")
-
-_RAIL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
-_TEMPERATURE: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,63})@(-?[0-9]{1,5}(?:\.[0-9]{1,6})?)C(?:/.{0,40})?")
+_REMEMBERED: Final = 64  # time stamps and amounts of memory; they change about once a second
 _TIMESTAMP: Final = re.compile(
     r"[\[(]?("
     r"[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}"  # tegrastats since JetPack 5
@@ -82,9 +34,13 @@ _TIMESTAMP: Final = re.compile(
     r")[\])]?"
 )
 
-_tokens: dict[str, int | tuple[str, float | None]] = dict(_FIXED)
-_heads: dict[str, tuple[str | None, tuple[str, ...]]] = {"": (None, ())}
-_clocks: dict[str, tuple[float | None, int | None]] = {}
+_heads: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+_memories: dict[str, tuple[int, int]] = {}
+
+# Local names: looking one up in a module costs as much as using it.
+_CPU, _GPU, _EMC, _ENGINE, _BRACKET = tk.CPU, tk.GPU, tk.EMC, tk.ENGINE, tk.BRACKET
+_RAIL, _VALUE, _CLOSE, _SKIP = tk.RAIL, tk.VALUE, tk.CLOSE, tk.SKIP
+_Clock, _Zone, _classify, _read_power = tk.Clock, tk.Zone, tk.classify, tk.read_power
 
 
 class NotTegrastats(ValueError):  # noqa: N818 - a kind of text, named for what it is
@@ -93,90 +49,79 @@ class NotTegrastats(ValueError):  # noqa: N818 - a kind of text, named for what 
 
 def parse_line(text: str) -> Reading:  # noqa: PLR0915 - one pass in one place; a call per token costs
     """Read one line. Raises NotTegrastats where there is no ``RAM used/totalMB``; anything else is kept or None."""
+    if not text.isascii():
+        text = text.encode("ascii", "replace").decode("ascii")
     at = text.rfind("RAM ")
-    # IRAM is not RAM. Of two lines that ran into one, the last one is the newest and has its beginning.
-    while at > 0 and text[at - 1].isalpha():
+    while at > 0 and text[at - 1].isalpha():  # IRAM is not RAM. Of two lines in one the last is whole and newest.
         at = text.rfind("RAM ", 0, at)
     if at < 0:
         raise NotTegrastats("no tegrastats line: it has no 'RAM used/totalMB'")
     head = text[:at]
     known_head = _heads.get(head)
     timestamp, foreign = _read_head(head) if known_head is None else known_head
-    tokens = text[at + 4 :].split()
-    used, slash, total = tokens[0].partition("/") if tokens else ("", "", "")
-    ram_used = whole_number(used)
-    if "(" in total:  # some releases print no blank before "(lfb"
-        total = total.partition("(")[0]
-    ram_total = whole_number(total[:-2]) if total[-2:] == "MB" else None
-    if ram_used is None or not slash or (ram_total is None and len(tokens) > 1):
-        raise NotTegrastats("no tegrastats line: 'RAM' is not followed by used/totalMB")
+    words = text[at + 4 :].split()
+    ram_used, ram_total = (words and _memories.get(words[0])) or _read_memory(words)
 
     rails: dict[str, float] = {}
     temperatures: dict[str, float] = {}
     unknown: list[str] = list(foreign)
-    cpu_list: str | None = None
-    gpu: tuple[float | None, int | None] | None = None
-    emc: tuple[float | None, int | None] | None = None
-    classify, last = _tokens.get, len(tokens) - 1
-    i = 0
-    while i < last:
-        i += 1
-        token = tokens[i]
-        kind = classify(token)
+    cpu_list = ""
+    gpu: tk.Clock | None = None
+    emc: tk.Clock | None = None
+    final = words[-1]
+    get = tk.kinds.get
+    want, name = 0, ""  # the kind of name that waits for its value, and the name
+    for token in words[1:]:
+        kind = get(token)
         if kind is None:
+            if want == _CPU and token[0] == "[":
+                cpu_list = cpu_list or _whole_cpu_list(token, token is final)
+                want = 0
+                continue
+            if 0 < want <= _CPU:
+                watts = _read_power(token, want != _RAIL)
+                if watts is not None:
+                    want = 0
+                    if name not in rails:
+                        rails[name] = watts
+                    elif f"{name}_2" not in rails:
+                        rails[f"{name}_2"] = watts
+                    else:
+                        unknown.append(name)
+                    continue
             kind = _classify(token)
-        if kind.__class__ is tuple:
-            zone, celsius = kind  # a test of the class is quicker than isinstance
+        if kind.__class__ is _Zone:  # a test of the class is quicker than isinstance
+            if want:
+                if want < _ENGINE:
+                    unknown.append(name)
+                want = 0
+            zone, celsius = kind
             if celsius is not None and zone not in temperatures:
                 temperatures[zone] = celsius
-            continue
-        if kind == _SKIP:
-            continue
-        if kind == _BRACKET:
-            if i < last and tokens[i + 1][-1] == ")":
-                i += 1
-            continue
-        if kind == _JUNK or i == last:
-            if kind != _ENGINE:  # the name of an engine, cut off before its value, is known all the same
-                unknown.append(token)
-            continue
-        value = tokens[i + 1]
-        if kind == _ENGINE:
-            if _is_engine_value(value):
-                i += 1
-                if i < last and value.endswith("(lfb"):  # IRAM 0/252kB(lfb 252kB)
-                    i += 1
-        elif kind in _CLOCKED:
-            pair = _clocks.get(value)
-            if pair is None or i + 1 == last:
-                pair = _read_clock(value, i + 1 == last)
-            if pair is _NOTHING:
-                unknown.append(token)
-                continue
-            i += 1
-            if kind == _EMC:
-                emc = emc or pair
-            else:
-                gpu = gpu or pair
-        elif kind == _CPU and value[0] == "[":
-            i += 1
-            if cpu_list is None:
-                cpu_list = _whole_cpu_list(value, i == last)
+        elif kind.__class__ is _Clock and want >= _GPU:
+            if token is final and token[-1] != "]":  # its last digits may be missing
+                kind = _Clock(kind[0], None)
+            if want == _GPU:
+                gpu = gpu or kind
+            elif want == _EMC:
+                emc = emc or kind
+            want = 0
+        elif kind.__class__ is int and kind <= _BRACKET:
+            if 0 < want < _ENGINE:
+                unknown.append(name)
+            want, name = kind, token
+        elif kind == _VALUE and want == _ENGINE:
+            want = 0
         else:
-            watts = _read_power(token, value)
-            if watts is None:
+            if 0 < want < _ENGINE:
+                unknown.append(name)
+            if kind != _SKIP and not (kind == _CLOSE and want == _BRACKET):
                 unknown.append(token)
-                continue
-            i += 1
-            if token not in rails:
-                rails[token] = watts
-            elif f"{token}_2" not in rails:
-                rails[f"{token}_2"] = watts
-            else:
-                unknown.append(token)
-
-    gpu = gpu or _NOTHING
-    emc = emc or _NOTHING
+            want = 0
+    if 0 < want < _ENGINE:
+        unknown.append(name)
+    gpu = gpu or tk.NO_CLOCK
+    emc = emc or tk.NO_CLOCK
     return Reading(
         timestamp,
         rails,
@@ -184,38 +129,29 @@ def parse_line(text: str) -> Reading:  # noqa: PLR0915 - one pass in one place; 
         gpu[1],
         emc[0],
         emc[1],
-        ram_used * _MEGABYTE,
-        None if ram_total is None else ram_total * _MEGABYTE,
-        cpu_list or "",
+        ram_used,
+        ram_total,
+        cpu_list,
         temperatures,
         tuple(unknown),
     )
 
 
-_NOTHING: Final[tuple[float | None, int | None]] = (None, None)
-
-
-def _classify(token: str) -> int | tuple[str, float | None]:
-    """What an unseen token is. The answer is kept, in a cache that cannot grow without bound."""
-    kind: int | tuple[str, float | None]
-    temperature = _TEMPERATURE.fullmatch(token)
-    if temperature:
-        celsius = float(temperature[2])
-        # Gated zones of JetPack 5 and later; nothing on a board is that cold.
-        kind = (temperature[1], None if celsius <= _GATED_CELSIUS else celsius)
-    elif token.endswith(("_FREQ", "_LOAD")) or token.rstrip("0123456789") in _ENGINES:
-        kind = _ENGINE
-    elif _RAIL_NAME.fullmatch(token):
-        kind = _NAME
-    else:
-        return _JUNK  # not kept: rail values and garbage would push out what recurs
-    if len(token) > _TOKEN_LIMIT:
-        return kind
-    if len(_tokens) >= _CACHE_LIMIT:
-        _tokens.clear()
-        _tokens.update(_FIXED)
-    _tokens[token] = kind
-    return kind
+def _read_memory(words: list[str]) -> tuple[int, int | None]:
+    """Bytes of ``used/totalMB``; the total is None where the line ends within it."""
+    used, slash, total = words[0].partition("/") if words else ("", "", "")
+    if "(" in total:  # some releases print no blank before "(lfb"
+        total = total.partition("(")[0]
+    megabytes = whole_number(used)
+    of = whole_number(total[:-2]) if total[-2:] == "MB" else None
+    if megabytes is None or not slash or (of is None and len(words) > 1):
+        raise NotTegrastats("no tegrastats line: 'RAM' is not followed by used/totalMB")
+    if of is None:
+        return megabytes * _MEGABYTE, None
+    if len(_memories) >= _REMEMBERED:
+        _memories.clear()
+    answer = _memories[words[0]] = (megabytes * _MEGABYTE, of * _MEGABYTE)
+    return answer
 
 
 def _read_head(head: str) -> tuple[str | None, tuple[str, ...]]:
@@ -227,68 +163,18 @@ def _read_head(head: str) -> tuple[str | None, tuple[str, ...]]:
         if stamp:
             answer = (stamp[1], tuple(words[:-count]))
             break
-    if len(head) > _TOKEN_LIMIT:
-        return answer
-    if len(_heads) >= 64:
-        _heads.clear()
-    _heads[head] = answer
+    if len(head) <= tk.TOKEN_LIMIT:
+        if len(_heads) >= _REMEMBERED:
+            _heads.clear()
+        _heads[head] = answer
     return answer
 
 
-def _is_engine_value(value: str) -> bool:
-    """Whether ``value`` belongs to the engine before it: off, 115, 3%, @314, 3%@0, @[314,314], 0/252kB(lfb."""
-    return value == "off" or value[0] in "0123456789@"
-
-
-def _read_clock(value: str, at_end: bool) -> tuple[float | None, int | None]:
-    """``n%``, ``n%@f``, ``n%@[f,f]``, ``@f``, ``@[f,f,f]`` (f in MHz) as (share or None, largest f in Hz or None).
-
-    ``at_end``: nothing follows on the line, so that a bare number could be the first half of one.
-    """
-    load, at, clock = value.partition("@")
-    utilization = share(load) if load else None
-    if load and utilization is None:
-        return _NOTHING
-    if not at:
-        return (utilization, None)
-    if clock[:1] == "[":
-        numbers = [whole_number(part) for part in clock[1:-1].split(",")] if clock[-1:] == "]" else [None]
-    else:
-        numbers = [None if at_end else whole_number(clock)]
-    clocks = [number for number in numbers if number is not None and number >= 0]
-    hertz = max(clocks) * 1_000_000 if len(clocks) == len(numbers) else None
-    pair = (utilization, hertz)
-    if pair == _NOTHING:
-        return _NOTHING
-    if not at_end and len(value) <= _TOKEN_LIMIT:
-        if len(_clocks) >= _CACHE_LIMIT:
-            _clocks.clear()
-        _clocks[value] = pair
-    return pair
-
-
-def _whole_cpu_list(value: str, at_end: bool) -> str | None:
-    """The list as it stands, without a shared clock that may be cut off; None where the list itself is."""
+def _whole_cpu_list(value: str, at_end: bool) -> str:
+    """The list as it stands, without a shared clock that may be cut off; empty where the list itself is."""
     if value[-1] == "]":
         return value
     body, closed, tail = value.partition("]")
     if not closed:
-        return None
+        return ""
     return body + "]" if at_end or whole_number(tail[1:]) is None else value
-
-
-def _read_power(name: str, value: str) -> float | None:
-    """Watts of ``cur/avg``, ``curmW/avgmW``, ``curmW/avgmW/maxmW`` or ``curmW``; None where it is none of them.
-
-    ``cur`` may be negative. Without a unit (before JetPack 5) the slash must be there and the name be a rail's.
-    """
-    current, slash, rest = value.partition("/")
-    if current[-2:] == "mW":
-        current = current[:-2]
-    elif not slash or not (name in _UNITLESS_RAILS or name.startswith(_UNITLESS_PREFIXES)) or rest.strip("-0123456789"):
-        return None
-    if len(current) > 9 or not current.isascii():
-        return None
-    if current.isdigit() or (current[:1] == "-" and current[1:].isdigit()):
-        return int(current) / 1000
-    return None

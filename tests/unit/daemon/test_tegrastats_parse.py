@@ -10,6 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from traingov.telemetry import tegrastats as module
+from traingov.telemetry import tokens
 from traingov.telemetry.tegrastats import NotTegrastats, Reading, parse_line
 
 MHZ = 1_000_000
@@ -161,14 +163,14 @@ def test_a_hostile_line_takes_time_in_proportion_to_its_length() -> None:
 
 
 def test_no_cache_grows_without_bound() -> None:
-    from traingov.telemetry import tegrastats as module  # noqa: PLC0415
+    for number in range(3 * tokens.CACHE_LIMIT):
+        rest = f"a{number}@5C GR3D_FREQ 1%@{number} x{number} 5mW/5mW E{'x' * 70}_FREQ 1%"
+        parse_line(f"{number:010} RAM {number}/{number}MB {rest}")
+    assert len(tokens.kinds) <= tokens.CACHE_LIMIT
 
-    for number in range(3 * module._CACHE_LIMIT):
-        parse_line(f"{number:010} RAM 1/2MB a{number}@5C GR3D_FREQ 1%@{number} x{number} 5mW/5mW E{'x' * 99}_FREQ off")
-    assert len(module._tokens) <= module._CACHE_LIMIT
-    assert len(module._clocks) <= module._CACHE_LIMIT
     assert len(module._heads) <= 64
-    assert max(map(len, module._tokens)) <= 64
+    assert len(module._memories) <= 64
+    assert max(map(len, tokens.kinds)) <= 64
     assert parse_line(LINES[0]).unknown == ()
 
 
@@ -229,6 +231,25 @@ def test_no_text_breaks_the_parser_or_gives_a_value_that_is_no_number(text: str)
     assert all(math.isfinite(power) for power in reading.rails_w.values())
     for share in (reading.gpu_utilization, reading.emc_utilization, *(cpu.utilization for cpu in reading.cpus)):
         assert share is None or 0 <= share <= 1
+
+
+@given(st.lists(st.lists(TOKENS, max_size=12), min_size=2, max_size=6))
+def test_what_was_read_before_does_not_change_what_is_read(lines: list[list[str]]) -> None:
+    texts = ["RAM 5/6MB " + " ".join(line) for line in lines]
+
+    def outcome(text: str) -> object:
+        try:
+            return parse_line(text)
+        except NotTegrastats as error:
+            return str(error)
+
+    together = [outcome(text) for text in texts]
+    for text, known in zip(texts, together, strict=True):
+        tokens.kinds.clear()
+        tokens.kinds.update(tokens._FIXED)
+        module._heads.clear()
+        module._memories.clear()
+        assert outcome(text) == known
 
 
 @given(st.binary(max_size=300))
