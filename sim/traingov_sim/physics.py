@@ -153,15 +153,7 @@ class VirtualBoard:
         """What the board's sensors show at ``t_s``."""
         if t_s > self.t_s:
             self.advance(t_s)
-        thermal = self.thermal
-        temperatures = tuple(
-            None
-            if z.unreadable
-            else z.fixed_celsius
-            if z.fixed_celsius is not None
-            else thermal.zone_celsius(z.weight, z.offset_celsius)
-            for z in self.spec.zones
-        )
+        temperatures = tuple(map(self.thermal.read, self.spec.zones))
         online = self.power_mode.cpus
         cpus = tuple(load if i < online else None for i, load in enumerate(self._cpu_load))
         return Snapshot(

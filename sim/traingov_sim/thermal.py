@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .boardspec import ThermalSpec
+from .boardspec import ThermalSpec, ZoneSpec
 
 THROTTLE_PERIOD_S = 0.5
 
@@ -44,8 +44,12 @@ class Thermal:
             elif self.throttle_steps and self.die_celsius < spec.trip_celsius - spec.hysteresis_kelvin:
                 self.throttle_steps -= 1
 
-    def zone_celsius(self, weight: float, offset_celsius: float) -> float:
-        """What a zone reads, rounded down to the sensor's resolution."""
-        value = self.board_celsius + weight * self.die_rise_kelvin + offset_celsius
+    def read(self, zone: ZoneSpec) -> float | None:
+        """What a zone reads, rounded down to the sensor's resolution; None where it cannot be read."""
+        if zone.unreadable:
+            return None
+        if zone.fixed_celsius is not None:
+            return zone.fixed_celsius
+        value = self.board_celsius + zone.weight * self.die_rise_kelvin + zone.offset_celsius
         step = self.spec.resolution_celsius
         return math.floor(value / step) * step
