@@ -76,6 +76,14 @@ def test_a_value_that_stands_after_a_refused_write_is_not_noted_as_ours(tmp_path
     assert "777" not in kept.data.knobs[0].written
 
 
+def test_a_refused_write_that_changed_nothing_is_no_longer_pending(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    kept.prepare([Intent(MAX, "max", "900", "555")])
+    kept.settle({MAX: "900"}, refused=[MAX])
+    assert kept.data is not None
+    assert kept.data.knobs == (Knob(MAX, "max", "900", ("555",), False),)
+
+
 def test_the_first_original_is_never_replaced(tmp_path: Path) -> None:
     kept = journal(tmp_path)
     kept.prepare([Intent(MAX, "max", "900", "555")])

@@ -85,6 +85,14 @@ def test_a_second_restore_finds_nothing_to_do(board: Board) -> None:
     assert board.writes == []
 
 
+def test_a_knob_that_holds_its_original_is_already_back_and_not_written(board: Board) -> None:
+    board.kernel.write_text(MAX, "921600000\n")
+    board.writes.clear()
+    report = board.restore()
+    assert outcomes(report) == {"min_freq": "restored", "max_freq": "already", "governor": "untouched"}
+    assert board.writes == [(MIN, "153600000")]
+
+
 def test_a_value_that_another_program_set_is_left_alone_and_said(board: Board) -> None:
     board.kernel.write_text(MAX, "768000000\n")
     report = board.restore()
