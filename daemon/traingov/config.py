@@ -86,7 +86,7 @@ def load_config(files: Iterable[Path] | None = None) -> Config:
     try:
         return Config(
             root=merged["root"],
-            tegrastats=tuple(merged["tegrastats"]),
+            tegrastats=_command(merged["tegrastats"]),
             socket=Path(merged["socket"]),
             state_dir=Path(merged["state_dir"]),
             cap=None if cap is None else Cap(**{k: x for k, x in cap.items() if x is not None}),
@@ -141,6 +141,10 @@ def load_tree(name: str) -> Tree:
         raise ConfigError(f"energy.tree: {path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise ConfigError(f"energy.tree: {path}: {error}") from None
+
+
+def _command(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,9 +128,10 @@ class Loop:
                 log.warning("%s: %s", name, text)
             case act.ClearCondition(name):
                 log.info("%s: no longer", name)
-            case act.Decided(job, kind, text):
+            case act.Decided(job, kind, text, point):
                 log.info("%s%s: %s", f"{job} " if job else "", kind, text)
-                self.decisions.append({"t_s": self.clock(), "job": job, "kind": kind, "text": text})
+                place = None if point is None else vars(point)
+                self.decisions.append({"t_s": self.clock(), "job": job, "kind": kind, "text": text, "point": place})
 
     # -- telemetry and knob --------------------------------------------------------------------------------------
     def _reading(self, t_s: float, reading: Reading) -> None:
@@ -140,6 +141,8 @@ class Loop:
 
     def _source_state(self, state: str, text: str) -> None:
         self.telemetry = (state, text)
+        if state != "running":
+            self.sample = None  # an old reading is not a present one
         log.log(logging.INFO if state in ("running", "stopped") else logging.WARNING, "telemetry %s: %s", state, text)
 
     def _tick(self) -> None:

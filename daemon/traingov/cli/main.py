@@ -13,6 +13,7 @@ _COMMANDS = {
     "explain": ("remote", "explain"),
     "jobs": ("remote", "jobs"),
     "policy": ("remote", "policy"),
+    "relation": ("relation", "group"),
     "replay": ("replay", "command"),
     "select": ("select", "command"),
     "status": ("remote", "status"),

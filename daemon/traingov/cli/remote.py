@@ -62,7 +62,7 @@ def jobs(path: Path, as_json: bool) -> None:
             batches = ", ".join(f"{n} at {b}" for b, n in job["samples_by_batch"].items())
             click.echo(
                 f"{job['job']} ({state if job['ended'] is None else job['ended']}): {job['elapsed_s']:.1f} s, "
-                f"{job['input_energy_j']:.1f} J, {job['above_cap_s']:.1f} s above the cap; samples by batch: {batches or '—'}"
+                f"{job['input_energy_j']:.1f} J, {job['above_cap_s']:.1f} s above the cap; samples: {batches or '—'}"
             )
 
 

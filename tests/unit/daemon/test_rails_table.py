@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from traingov import data
 from traingov.data import data_dir
 from traingov.telemetry.rails import RailTable, RailTableError
 from traingov.telemetry.tegrastats import parse_line
@@ -163,3 +164,16 @@ def test_a_new_board_is_one_file(tmp_path: Path) -> None:
 def test_a_folder_without_board_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RailTableError, match="no board file"):
         RailTable.load(tmp_path)
+
+
+def test_the_data_files_are_found_beside_the_package_or_in_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "daemon/traingov"
+    monkeypatch.setattr(data, "_PACKAGE", package)
+    with pytest.raises(FileNotFoundError, match="reinstall"):
+        data_dir()
+    (tmp_path / "etc/boards").mkdir(parents=True)
+    assert data_dir() == tmp_path / "etc"
+    (package / "etc/boards").mkdir(parents=True)
+    assert data_dir() == package / "etc"

@@ -1,0 +1,40 @@
+# make demo | test | lint: each sets up what it needs in .venv, with nothing but Python 3.10+ installed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PARTS  := client proxy sim
+STAMP  := $(VENV)/.set-up
+
+.PHONY: demo test lint format wheels bench clean
+
+demo: $(STAMP)
+	$(BIN)/traingov-sim demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy policies daemon client proxy sim
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+wheels: $(STAMP)
+	$(BIN)/python -m build -q --wheel --outdir build/wheels .
+	set -e; for part in $(PARTS); do $(BIN)/python -m build -q --wheel --outdir build/wheels $$part; done
+
+bench: $(STAMP)
+	set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+$(STAMP): pyproject.toml $(PARTS:%=%/pyproject.toml) requirements-dev.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "traingov needs Python 3.10 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e . $(PARTS:%=-e %) -r requirements-dev.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,70 @@
+"""``traingov-sim demo``: govern real training on virtual boards, and compare with the baselines."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .demo.lab import DemoError, Lab
+from .demo.runs import Show, run_all
+from .demo.table import NOTE, comparisons, print_tables
+
+
+@click.command("demo")
+@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 20), help="Trainings per Nano run.")
+@click.option("--steps", default=400, show_default=True, type=click.IntRange(50, 100_000), help="Fine-tuning steps.")
+@click.option("--record", type=click.Path(path_type=Path, file_okay=False), help="Keep the services' recordings here.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Work in this new folder and keep it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
+def command(seeds: int, steps: int, record: Path | None, keep: Path | None, as_json: bool) -> None:
+    """Train to a target accuracy under a cap on a virtual Nano, then fine-tune on a virtual AGX Orin.
+
+    Needs no root and leaves nothing behind. Exit status 1 when a run fails or a clock was not put back.
+    """
+    console = Console(stderr=as_json)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        if record is not None:
+            record.mkdir(parents=True, exist_ok=True)
+        with Lab(keep) as lab, _bars(console) as show:
+            results = run_all(lab, show, tuple(range(seeds)), steps, record)
+    except KeyboardInterrupt:
+        print("traingov-sim demo: stopped; boards and services ended, nothing is left", file=sys.stderr)
+        sys.exit(130)
+    except (DemoError, OSError) as error:
+        print(f"traingov-sim demo: {error}", file=sys.stderr)
+        sys.exit(1)
+    if as_json:
+        rows = {label: result.to_json() for label, result in results.items()}
+        print(json.dumps({"kind": "simulated", "note": NOTE, "runs": rows, "comparisons": comparisons(results)}))
+    else:
+        print_tables(console, results)
+    if not all(result.put_back for result in results.values()):
+        sys.exit(1)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _bars(console: Console) -> Iterator[Show]:
+    columns = (TextColumn("{task.fields[run]:>10}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console) as progress:
+        tasks: dict[str, int] = {}
+
+        def show(run: str, share: float, words: str) -> None:
+            if run not in tasks:
+                tasks[run] = progress.add_task("", total=1.0, run=run)
+            progress.update(tasks[run], completed=share, description=words)  # type: ignore[arg-type]
+
+        yield show
