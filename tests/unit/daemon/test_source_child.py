@@ -92,13 +92,14 @@ def test_readings_come_with_rising_monotonic_times() -> None:
 
 
 def test_a_child_that_dies_is_started_again_and_its_last_words_are_told() -> None:
-    body = "say(LINE + '\\n' + LINE[:30])\nos.write(2, b'i2c bus\\x07 is stuck\\n')\nsys.exit(3)\n"
+    body = "say(LINE + '\\n' + LINE[:19])\nos.write(2, b'i2c bus\\x07 is stuck\\n')\nsys.exit(3)\n"
     watcher = watch(child(body), lambda w: w.source.counters.restarts >= 3)
     assert watcher.source.counters.readings >= 2
     assert "ended with exit status 3; it said: i2c bus is stuck; trying again in" in watcher.texts("restarting")[0]
     # The half line before the end, and the next child's first one, did not become one line.
     assert watcher.source.counters.foreign == 0
     assert all(reading.rails_w == {"POM_5V_IN": 7.0} for _, reading in watcher.readings)
+    assert all(reading.unknown == () for _, reading in watcher.readings)
 
 
 def test_a_child_killed_by_a_signal_is_started_again() -> None:

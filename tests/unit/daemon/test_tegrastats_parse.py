@@ -90,6 +90,15 @@ def test_a_rail_and_a_zone_of_one_name_do_not_clash() -> None:
     assert len(reading.cpus) == 1
 
 
+def test_what_stands_twice_counts_as_it_stood_first() -> None:
+    """A cut line must not show another value than the whole one, so the first has to win."""
+    reading = read("GR3D_FREQ 1%@5 GR3D_FREQ 2%@6 EMC_FREQ 3%@7 EMC_FREQ 4%@8 CPU [5%@9] CPU [6%@1,off] x@1C x@2C")
+    assert (reading.gpu_utilization, reading.gpu_frequency_hz) == (0.01, 5 * MHZ)
+    assert (reading.emc_utilization, reading.emc_frequency_hz) == (0.03, 7 * MHZ)
+    assert len(reading.cpus) == 1
+    assert reading.temperatures_celsius == {"x": 1.0}
+
+
 def test_a_gated_zone_has_no_temperature() -> None:
     assert read("CV0@-256C gpu@-256C/-256C ao@-12.5C").temperatures_celsius == {"ao": -12.5}
 
