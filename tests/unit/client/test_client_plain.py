@@ -18,7 +18,7 @@ import unittest
 import traingov_client
 from traingov_client import link as link_module
 from traingov_client.outbox import Outbox, merged
-from traingov_client.window import REPORT_INTERVAL_S
+from traingov_client.window import REPORT_INTERVAL_S, Window
 
 
 class FakeDaemon:
@@ -488,6 +488,33 @@ class WhenTheDaemonFails(Scene):
         self.until(lambda: again.of("end"))
         self.assertEqual(start + sum(report["samples"] for report in again.of("steps")), job.samples_done)
 
+    def test_steps_of_an_open_window_are_not_counted_twice_by_a_reconnection(self):
+        daemon = self.daemon()
+        job = self.register(batch_size=16)
+        daemon.close()
+        with self.assertLogs("traingov_client", "WARNING"):
+            self.until(lambda: not job.connected, job.safe_point)
+        job.step()
+        for _ in range(5):
+            job._window._due_s = float("inf")  # the window stays open
+            job.step()
+        again = self.daemon()
+        self.until(lambda: job.connected, job.safe_point)
+        self.assertEqual(again.of("register")[0]["samples_done"], 16)
+        job.end()
+        self.until(lambda: again.of("end"))
+        self.assertEqual(16 + sum(report["samples"] for report in again.of("steps")), job.samples_done)
+
+    def test_more_than_the_kernel_takes_at_once_arrives_whole_and_in_order(self):
+        daemon = self.daemon()
+        job = self.register(batch_size=16)
+        messages = [("batch_applied", {"batch_size": 8, "advice": n, "filler": "x" * 1000}) for n in range(3000)]
+        job._link.send(messages, time.monotonic())
+        self.assertFalse(job._link.idle, "3 MB do not fit into the kernel's buffer")
+        self.until(lambda: job._link.idle, job.safe_point)
+        self.until(lambda: len(daemon.of("batch_applied")) == 3000)
+        self.assertEqual([params["advice"] for params in daemon.of("batch_applied")], list(range(3000)))
+
     def test_phase_falls_back_to_train_when_the_daemon_is_gone(self):
         daemon = self.daemon(reply={"phase": "profile", "advice": 1})
         job = self.register(batch_size=16)
@@ -533,10 +560,38 @@ class AfterAFork(Scene):
         self.assertEqual(daemon.of("batch_failed"), [])
         self.assertEqual(sum(report["steps"] for report in daemon.of("steps")), 4)
 
+    @unittest.skipUnless(hasattr(os, "register_at_fork"), "Python 3.6 has no os.register_at_fork")
+    def test_a_child_that_never_calls_closes_its_copy_too(self):
+        self.daemon()
+        job = self.register(batch_size=16)
+        self.assertTrue(self.fork(lambda: job._link._socket is None))
+        self.assertTrue(job.connected)
+
     def test_the_socket_does_not_survive_an_exec(self):
         self.daemon()
         job = self.register(batch_size=16)
         self.assertFalse(os.get_inheritable(job._link._socket.fileno()))
+
+
+class Windows(unittest.TestCase):
+    def test_a_window_is_exact_only_when_both_edges_were_synchronised(self):
+        for edges in ([True, True], [True, False], [False, True], [False, False]):
+            answers = list(edges)
+            window = Window(lambda answers=answers: answers.pop(0), 0)
+            window.open()
+            window.add(8, None)
+            self.assertEqual(window.cut(8)["synced"], all(edges), edges)
+
+    def test_nothing_done_is_nothing_to_report(self):
+        window = Window(lambda: False, 5)
+        self.assertIsNone(window.cut(8), "it is not open")
+        window.open()
+        self.assertIsNone(window.cut(8))
+        window.add(0, None)
+        self.assertIsNone(window.cut(8), "a step without samples")
+        window.add(float("nan"), None)
+        self.assertIsNone(window.cut(8))
+        self.assertEqual(window.samples_done, 5)
 
 
 class Merging(unittest.TestCase):

@@ -4,7 +4,7 @@ import json
 
 import jsonrpcclient
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traingov.sessions.jsonrpc import (
@@ -18,6 +18,9 @@ from traingov.sessions.jsonrpc import (
     parse_line,
     reply,
 )
+
+# A loaded machine must not fail a test.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def one(line):
@@ -34,6 +37,7 @@ def lines_of(framer):
     return out
 
 
+@UNTIMED
 @given(st.binary(max_size=300))
 def test_no_bytes_make_parsing_raise(data):
     messages, _ = parse_line(data)
@@ -46,11 +50,10 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-_ENVELOPE = st.fixed_dictionaries(
-    {}, optional=dict.fromkeys(("jsonrpc", "method", "params", "id", "result"), _JSON)
-)
+_ENVELOPE = st.fixed_dictionaries({}, optional=dict.fromkeys(("jsonrpc", "method", "params", "id", "result"), _JSON))
 
 
+@UNTIMED
 @given(_ENVELOPE | st.lists(_ENVELOPE, max_size=5))
 def test_no_json_makes_parsing_raise_and_every_answer_can_be_sent(value):
     for message in parse_line(json.dumps(value).encode())[0]:
@@ -58,6 +61,7 @@ def test_no_json_makes_parsing_raise_and_every_answer_can_be_sent(value):
         assert jsonrpcclient.parse(json.loads(encode(answer))) is not None
 
 
+@UNTIMED
 @given(st.lists(st.binary(max_size=20).filter(lambda b: b"\n" not in b), max_size=8), st.data())
 def test_lines_do_not_depend_on_how_they_were_cut(lines, data):
     stream = b"".join(line + b"\n" for line in lines) + b"rest"

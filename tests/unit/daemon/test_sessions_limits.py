@@ -1,12 +1,16 @@
 """The token bucket, and limits that contradict themselves."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traingov.sessions.limits import Limits, TokenBucket, message_cost
 
+# A loaded machine must not fail a test.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
+
+@UNTIMED
 @given(st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 20)), max_size=200))
 def test_no_pattern_of_messages_passes_more_than_burst_and_rate(events):
     bucket, now, passed = TokenBucket(10.0, 20.0, 0.0), 0.0, 0
@@ -17,6 +21,7 @@ def test_no_pattern_of_messages_passes_more_than_burst_and_rate(events):
     assert passed <= 20 + 10 * now + 1e-3
 
 
+@UNTIMED
 @given(st.integers(1, 20), st.floats(0, 1e6))
 def test_waiting_as_long_as_told_is_enough(cost, start):
     bucket = TokenBucket(10.0, 20.0, start)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traingov.sessions import jsonrpc
@@ -102,7 +102,7 @@ _VALUE = st.one_of(
 
 
 @pytest.mark.parametrize("name", sorted(name for name, record in IN_CODE.items() if record.fields))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_the_code_takes_exactly_what_the_document_allows(name, data):
     record = IN_CODE[name]
