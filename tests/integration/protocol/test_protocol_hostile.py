@@ -189,6 +189,16 @@ def test_a_slow_reader_is_dropped_and_memory_stays_bounded(serve, alive, limits)
     alive(served)
 
 
+def test_one_who_reads_late_gets_every_answer(serve):
+    served = serve()
+    peer = served.peer().hello()
+    peer.send(b'{"jsonrpc":"2.0","id":1,"method":"explain","params":{"job":"big"}}\n' * 40)
+    time.sleep(0.2)
+    assert served.server.counters["messages"] < 20, "no answer is made before there is room for it"
+    for _ in range(40):
+        assert len(peer.line()["result"]) == 60_000
+
+
 def test_advice_that_is_not_read_ends_the_connection(serve, until, limits):
     served = serve(limits=limits(write_buffer_bytes=4096, write_timeout_s=60))
     peer = served.peer()
