@@ -11,6 +11,7 @@ Plain floats on purpose: this runs at every sample, and NumPy costs more than th
 from __future__ import annotations
 
 from collections import deque
+from math import fsum  # exact, so that a replay on another Python gives the same bits
 
 _BUCKETS = 1024  # a window is kept in at most about this many pieces, however long it is and however fast it fills
 _TOLERANCE = 1e-9  # seconds by which rounding may shorten a covered window
@@ -178,8 +179,8 @@ class WindowMean:
             self._evicted += 1
         if self._evicted > len(pieces):
             self._evicted = 0
-            self._covered = sum(piece[2] for piece in pieces)
-            self._area = sum(piece[3] for piece in pieces)
+            self._covered = fsum(piece[2] for piece in pieces)
+            self._area = fsum(piece[3] for piece in pieces)
 
     @property
     def value(self) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -53,7 +55,7 @@ def command(  # noqa: PLR0917  one parameter an option
         if not is_log:
             _recording(file, as_json)
             return
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        with _opened(file) as lines:
             _log(lines, interval_s, Board(board_name, "unknown", "unknown", _table(clocks)), batch_size=batch_size,
                  cap=None if cap_w is None else Cap(cap_w), policy=PolicyName(policy), as_json=as_json)  # fmt: skip
     except OSError as error:
@@ -62,8 +64,15 @@ def command(  # noqa: PLR0917  one parameter an option
         raise WrongInput(f"{file}: {error}") from None
 
 
+def _opened(file: Path) -> TextIO:
+    """The file as text, unpacked where its name ends in .gz."""
+    if file.suffix == ".gz":
+        return gzip.open(file, "rt", encoding="utf-8", errors="replace")
+    return file.open(encoding="utf-8", errors="replace")
+
+
 def _recording(file: Path, as_json: bool) -> None:
-    with file.open(encoding="utf-8") as lines:
+    with _opened(file) as lines:
         result = replay(read(lines))
     if as_json:
         print_json({**vars(result), "good": result.good})

@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -122,18 +123,18 @@ class Lab:
     def service(self, board: Board, label: str, config: Mapping[str, Any], record: Path | None = None) -> Service:
         """Start traingovd for ``board`` with ``config`` on top of what points it there."""
         folder = self.directory / label
-        state, socket, log = folder / "state", folder / "s", folder / "traingovd.log"
-        point = {"root": board.root, "tegrastats": board.tegrastats, "socket": str(socket), "state_dir": str(state)}
+        state, path, log = folder / "state", folder / "s", folder / "traingovd.log"
+        point = {"root": board.root, "tegrastats": board.tegrastats, "socket": str(path), "state_dir": str(state)}
         file = folder / "traingov.yaml"
         file.write_text(json.dumps({**point, **config}, indent=1))  # JSON is YAML
         extra = [] if record is None else ["--record", str(record)]
         process = self._start([_script("traingovd"), "--config", str(file), *extra], log)
         until = time.monotonic() + _START_S
-        while not socket.exists():
+        while not _listens(path):
             if process.poll() is not None or time.monotonic() > until:
                 raise DemoError(f"traingovd did not start: {_end_of(log)}")
             time.sleep(0.05)
-        return Service(board, socket, state, log, process)
+        return Service(board, path, state, log, process)
 
     def train(
         self, service: Service, script: str, arguments: list[str], progress: Callable[[dict[str, Any]], None]
@@ -181,6 +182,15 @@ class Lab:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:  # not there yet, or left over from a service that was killed
+            return False
+        return True
 
 
 def relation_of(workload: str, state_dir: Path) -> dict[str, Any]:

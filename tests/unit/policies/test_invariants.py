@@ -1,0 +1,98 @@
+"""The invariants catch what they say they catch; each line of a good recording that is broken is noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bench import CLOCKS, Bench
+
+from traingov_policies.codec import encode, encode_action, encode_event
+from traingov_policies.invariants import violations
+from traingov_policies.values import Cap
+
+NODE = "/sys/class/devfreq/57000000.gpu"
+
+
+def recording() -> list[dict[str, Any]]:
+    bench = Bench(cap=Cap(4.5))
+    bench.register()
+    bench.run(60)
+    bench.end()
+    entries: list[dict[str, Any]] = [{"schema": "traingov.recording/1", "board": encode(bench.board),
+                                      "settings": encode(bench.settings), "cap": encode(Cap(4.5))}]  # fmt: skip
+    for _, entry in bench.log:
+        entries.append(encode_event(entry) if hasattr(entry, "t_s") else encode_action(entry))
+    return entries
+
+
+GOOD = recording()
+
+
+def test_a_good_recording_violates_nothing() -> None:
+    assert violations(GOOD) == []
+
+
+def index_of(kind: str, entries: list[dict[str, Any]] = GOOD, last: bool = False) -> int:
+    hits = [i for i, e in enumerate(entries) if kind in (e.get("event"), e.get("action"))]
+    return hits[-1] if last else hits[0]
+
+
+def test_bounds_not_given_back_are_noticed() -> None:
+    broken = [e for e in GOOD if e.get("action") != "RestoreGpuBounds"]
+    assert any("not given back" in v for v in violations(broken))
+
+
+def test_a_write_without_a_saved_original_is_noticed() -> None:
+    entry = {"write": f"{NODE}/max_freq", "value": "307200000", "saved": False, "t_s": 1.0}
+    assert any("no original was saved" in v for v in violations([*GOOD, entry]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wrong"),
+    [
+        (("min_freq", 614400000), ("max_freq", 614400000), True),
+        (("max_freq", 614400000), ("min_freq", 614400000), False),
+    ],
+)
+def test_the_wrong_order_of_writes_is_noticed(first: tuple[str, int], second: tuple[str, int], wrong: bool) -> None:
+    writes = [("max_freq", 307200000), ("min_freq", 307200000), first, second]
+    entries = [{"write": f"{NODE}/{n}", "value": str(v), "saved": True, "t_s": 1.0} for n, v in writes]
+    assert bool([v for v in violations([*GOOD, *entries]) if "was above" in v]) is wrong
+
+
+def test_an_answer_that_never_came_is_noticed() -> None:
+    i = index_of("SetGpuBounds")
+    broken = GOOD[: i + 1] + [e for e in GOOD[i + 1 :] if e.get("event") != "KnobReadBack"]
+    assert any("were not read back" in v for v in violations(broken))
+
+
+def test_advice_that_nothing_came_of_is_noticed() -> None:
+    def is_about(e: dict[str, Any]) -> bool:
+        return e.get("event") in ("BatchApplied", "StepsReported") or e.get("action") == "AdviseBatch"
+
+    i = next(i for i, e in enumerate(GOOD) if e.get("action") == "AdviseBatch" and e["batch_size"] != 32)
+    tick = {"event": "Tick", "t_s": GOOD[index_of("JobEnded")]["t_s"] + 100}
+    broken = GOOD[: i + 1] + [e for e in GOOD[i + 1 :] if not is_about(e) and e.get("event") != "JobEnded"] + [tick]
+    assert any("nothing came of it" in v for v in violations(broken))
+
+
+def test_advice_of_a_batch_size_the_job_cannot_use_is_noticed() -> None:
+    i = index_of("AdviseBatch")
+    broken = [*GOOD[:i], {**GOOD[i], "batch_size": 77}, *GOOD[i + 1 :]]
+    assert any("batch 77, which it cannot use" in v for v in violations(broken))
+
+
+def test_standing_above_the_cap_is_noticed() -> None:
+    end = index_of("JobEnded")
+    begin = GOOD[end - 1]["t_s"]
+    above = [{"event": "Sample", "t_s": begin + k / 100, "input_power_w": 5.5} for k in range(1, 2000)]
+    assert any("has been at or above the cap" in v for v in violations([*GOOD[:end], *above]))
+
+
+def test_bounds_off_the_clock_table_and_lost_lines_are_noticed() -> None:
+    i = index_of("SetGpuBounds")
+    broken = [*GOOD[:i], {**GOOD[i], "max_hz": CLOCKS[3] + 1}, *GOOD[i + 1 :], {"lost": 3}]
+    found = violations(broken)
+    assert any("not steps of the clock table" in v for v in found)
+    assert any("3 lines" in v for v in found)
