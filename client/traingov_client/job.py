@@ -53,7 +53,7 @@ class Job:
             if advice is not None:
                 # Nothing is built yet, so the start is itself a safe point.
                 self._batch, self._phase = advice["batch_size"], advice["phase"]
-                self._applied(advice["advice"])
+                self._applied(advice["advice"], always=self._batch != batch_size)
 
     # For the script.
 
@@ -106,7 +106,7 @@ class Job:
         self._report()
         self._unmeasured()
         self._previous, self._batch, self._phase = self._batch, advice["batch_size"], advice["phase"]
-        self._applied(advice["advice"])
+        self._applied(advice["advice"], always=True)
         return True
 
     def scale_lr(self, base_lr: float, reference_batch: Optional[int] = None, rule: Optional[str] = None) -> float:

@@ -279,6 +279,12 @@ class WithADaemon(Scene):
         self.until(lambda: daemon.of("batch_applied"))
         self.assertEqual(daemon.of("batch_applied"), [{"batch_size": 8, "advice": 4}])
 
+    def test_a_start_that_differs_is_confirmed_also_without_a_number(self):
+        daemon = self.daemon(reply={"batch_size": 8})
+        self.assertEqual(self.register(batch_size=16).batch_size, 8)
+        self.until(lambda: daemon.of("batch_applied"))
+        self.assertEqual(daemon.of("batch_applied"), [{"batch_size": 8, "advice": None}])
+
     def test_advice_is_taken_at_a_safe_point_and_no_window_mixes_two_sizes(self):
         daemon = self.daemon()
         job = self.register(batch_size=16)
