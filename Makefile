@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PARTS  := client proxy sim
 STAMP  := $(VENV)/.set-up
 
-.PHONY: demo test lint format wheels bench clean
+.PHONY: demo test lint format wheels recordings bench clean
 
 demo: $(STAMP)
 	$(BIN)/traingov-sim demo
@@ -26,6 +26,11 @@ format: $(STAMP)
 wheels: $(STAMP)
 	$(BIN)/python -m build -q --wheel --outdir build/wheels .
 	set -e; for part in $(PARTS); do $(BIN)/python -m build -q --wheel --outdir build/wheels $$part; done
+
+# The demonstration's recordings, for the replay tests: make them anew when a decision changes on purpose.
+recordings: $(STAMP)
+	rm -rf build/recordings && $(BIN)/traingov-sim demo --record build/recordings
+	set -e; for run in profile joint tree; do gzip -9nc build/recordings/$$run.jsonl > tests/replay/demo-$$run.jsonl.gz; done
 
 bench: $(STAMP)
 	set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done

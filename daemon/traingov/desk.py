@@ -70,6 +70,9 @@ class Desk:
             )
             advice = [a for a in self._registering if a.job == job]
             others = [a for a in self._registering if a.job != job]
+        except BaseException:
+            self._sessions.pop(job, None)  # `ended` is not called for a registration that failed
+            raise
         finally:
             self._registering = None
         for other in others:

@@ -21,7 +21,7 @@ from .device.worker import DeviceWorker
 from .loop import Loop
 from .notify import notify
 from .recorder import Recorder
-from .sessions.listener import ListenError
+from .sessions.listener import ListenError, inherited_listener
 from .sessions.peer import Access
 from .sessions.server import SessionServer
 from .telemetry.rails import RailRule, RailTable, RailTableError
@@ -76,7 +76,8 @@ async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
     loop = Loop(config, settings, board, worker=worker, sampler=sampler, recorder=recorder)
     desk = Desk(config, loop)
     access = Access.from_system(config.user_group, config.admin_group)
-    server = SessionServer(config.socket, desk, access=access, board=board.name)
+    listener = inherited_listener(os.environ)  # systemd's socket unit, where there is one
+    server = SessionServer(config.socket, desk, access=access, board=board.name, listener=listener)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -126,7 +126,9 @@ class DeviceWorker:
     def _restore(self) -> RestoreReport:
         if self._knob is None:
             if self._journal.data is not None:
-                return RestoreReport("failed", "the GPU's node is gone and its originals are saved: run `traingov restore`")
+                return RestoreReport(
+                    "failed", "the GPU's node is gone; its originals are saved: run `traingov restore`"
+                )
             return RestoreReport("nothing", "nothing to restore: no GPU node")
         return self._knob.restore()
 

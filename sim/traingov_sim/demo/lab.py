@@ -104,13 +104,15 @@ class Lab:
         if not self._keep and self.directory.exists():
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def board(self, name: str, label: str, seed: int) -> Board:
-        """Start a virtual board."""
+    def board(self, name: str, label: str, seed: int, fuse: bool = False) -> Board:
+        """Start a virtual board; with ``fuse`` its files refuse and snap as a kernel's do."""
         folder = self.directory / label
         folder.mkdir()
         command = [sys.executable, "-m", "traingov_sim", "board", "--board", name, "--dir", str(folder / "board")]
         process = self._start(
-            [*command, "--seed", str(seed), "--with-parent", "--json"], folder / "board.log", stdout=subprocess.PIPE
+            [*command, "--seed", str(seed), "--with-parent", "--json", *(["--fuse"] if fuse else [])],
+            folder / "board.log",
+            stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
         ready, _, _ = select.select([process.stdout.fileno()], [], [], _START_S)

@@ -175,9 +175,9 @@ def _account(service: Service, result: Result, capped: bool) -> None:
     if measured:
         result.point = f"{measured} points"
     elif chosen:
-        result.point = f"batch {chosen[-1]['batch_size']} at {chosen[-1]['gpu_frequency_hz'] / 1e6:.0f} MHz"
+        result.point = f"{chosen[-1]['batch_size']} @ {chosen[-1]['gpu_frequency_hz'] / 1e6:.0f} MHz"
     else:
-        result.point = "clock follows load"
+        result.point = "follows load"
 
 
 def _share(line: dict[str, Any]) -> float:

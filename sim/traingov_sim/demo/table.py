@@ -30,7 +30,7 @@ def print_tables(console: Console, results: dict[str, Result]) -> None:
     ratios = comparisons(results)
     seeds = len(results["joint"].seconds)
     nano = Table(title=f"Virtual Jetson Nano, cap {CAP_W:g} W: digits to target accuracy (mean of {seeds} seeds)")
-    for column, side in (("", "left"), ("operating point", "left"), ("time", "right"), ("energy", "right"),
+    for column, side in (("", "left"), ("batch @ clock", "left"), ("time", "right"), ("energy", "right"),
                          ("above cap", "right"), ("put back", "left")):  # fmt: skip
         nano.add_column(column, justify="right" if side == "right" else "left")
     for label in ("baseline1", "baseline2", "joint", "profile"):
@@ -40,8 +40,9 @@ def print_tables(console: Console, results: dict[str, Result]) -> None:
         nano.add_row(r.title, r.point, f"{r.mean_s:.1f} s", f"{r.mean_input_j:.0f} J", above, _yes(r), style=style)
     console.print(nano)
     console.print(
-        "[dim]baseline 1: the largest batch; baseline 2: the batch with the fewest samples by the relation vector; "
-        "both at the clock that the paper found safe for every model. put back: the GPU's bounds are as found.[/dim]"
+        "[dim]baseline 1: the largest batch; baseline 2: the batch with the fewest samples by the relation vector; both at "
+        "the clock that the paper found safe for every model. Profiling is done once per model and board, with real "
+        "training steps; the other rows do without it. put back: the GPU's bounds are as found.[/dim]"
     )
     console.print(
         f"joint: {ratios['speed_up_over_baseline1']:.2f}× as fast as baseline 1 and "
@@ -49,7 +50,7 @@ def print_tables(console: Console, results: dict[str, Result]) -> None:
         f"{ratios['energy_ratio_baseline1']:.2f}× and {ratios['energy_ratio_baseline2']:.2f}× its energy."
     )
     orin = Table(title="Virtual AGX Orin: fine-tuning, the same number of steps")
-    for column in ("", "operating point", "time", "GPU + CPU energy", "input energy", "put back"):
+    for column in ("", "batch @ clock", "time", "GPU + CPU energy", "input energy", "put back"):
         orin.add_column(column, justify="right" if column in ("time", "GPU + CPU energy", "input energy") else "left")
     for label in ("mode0", "tree"):
         r = results[label]
