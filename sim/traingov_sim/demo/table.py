@@ -40,8 +40,8 @@ def print_tables(console: Console, results: dict[str, Result]) -> None:
         nano.add_row(r.title, r.point, f"{r.mean_s:.1f} s", f"{r.mean_input_j:.0f} J", above, _yes(r), style=style)
     console.print(nano)
     console.print(
-        "[dim]baseline 1: the largest batch; baseline 2: the batch with the fewest samples by the relation vector; both "
-        "at the clock that the paper found safe for every model. Profiling is done once per model and board, with real "
+        "[dim]baseline 1: the largest batch; baseline 2: the batch that the relation vector favours; both at "
+        "the clock that the paper found safe for every model. Profiling is done once per model and board, with real "
         "training steps; the other rows do without it. put back: the GPU's bounds are as found.[/dim]"
     )
     console.print(
