@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from .boardspec import board_names
+from .board.boardspec import board_names
 from .gpu import ENVIRONMENT
-from .process import BoardPaths, TreeMaker, run_board
-from .tree import FolderTree
+from .kernel.tree import FolderTree
+from .machine.process import BoardPaths, TreeMaker, run_board
 
 
 @click.command("board")
@@ -41,8 +41,8 @@ def command(  # noqa: PLR0917  (click passes them by name)
 
 
 def _fuse_tree() -> TreeMaker:
-    from .fusefs import unavailable  # noqa: PLC0415
-    from .fusetree import FuseTree  # noqa: PLC0415
+    from .kernel.fusefs import unavailable  # noqa: PLC0415
+    from .kernel.fusetree import FuseTree  # noqa: PLC0415
 
     reason = unavailable()
     if reason is not None:

@@ -73,7 +73,8 @@ def test_the_command_line_runs_from_the_wheel(site: dict[str, str]) -> None:
 
 def test_the_virtual_board_and_the_examples_are_in_the_wheel(site: dict[str, str]) -> None:
     code = (
-        "import os, traingov_sim; from traingov_sim import surfaces; from traingov_sim.boardspec import board_names\n"
+        "import os, traingov_sim; from traingov_sim import surfaces\n"
+        "from traingov_sim.board.boardspec import board_names\n"
         "from traingov_sim.demo.lab import examples_dir\n"
         "assert examples_dir().is_relative_to(os.environ['SITE'])\n"
         "print(sorted(board_names()), surfaces.load('nano', 'digits-mlp').workload)"

@@ -21,20 +21,20 @@ from typing import Any
 
 import pytest
 
-from traingov_sim.boardspec import load_board
-from traingov_sim.fusefs import unavailable
+from traingov_sim.board.boardspec import load_board
 from traingov_sim.gpu import BoardGone, Channel, EmulatedGpu, OutOfMemory, connect
+from traingov_sim.kernel.fusefs import unavailable
 
 # The board's own process, without noise, with a surface of known time and power: 10 ms host, then for batch 20
 # 20 ms GPU at a Nano's top clock.
 SERVER = """
 import sys
 from pathlib import Path
-from traingov_sim.boardspec import load_board, noiseless
-from traingov_sim.process import run_board
+from traingov_sim.board.boardspec import load_board, noiseless
+from traingov_sim.machine.process import run_board
 from traingov_sim.surface import Phase
-from traingov_sim.tree import FolderTree
-from traingov_sim.fusetree import FuseTree
+from traingov_sim.kernel.tree import FolderTree
+from traingov_sim.kernel.fusetree import FuseTree
 
 class Linear:
     def __init__(self, board, workload):

@@ -12,13 +12,13 @@ from traingov.device.discovery import find_gpu, gpu_load
 from traingov.device.files import SystemFiles
 from traingov.telemetry.rails import RailTable
 from traingov.telemetry.tegrastats import parse_line
-from traingov_sim.boardspec import board_names, load_board, noiseless
-from traingov_sim.entries import boot_id
-from traingov_sim.gpuqueue import GpuQueue
-from traingov_sim.physics import VirtualBoard
+from traingov_sim.board.boardspec import board_names, load_board, noiseless
+from traingov_sim.board.gpuqueue import GpuQueue
+from traingov_sim.board.physics import VirtualBoard
+from traingov_sim.board.tegrastats_text import TegrastatsText
+from traingov_sim.kernel.entries import boot_id
+from traingov_sim.kernel.tree import FolderTree
 from traingov_sim.surfaces import CLOCKS_HZ, USABLE_MEMORY_BYTES
-from traingov_sim.tegrastats_text import TegrastatsText
-from traingov_sim.tree import FolderTree
 
 BOARD_FILES = Path(__file__).parents[2] / "etc" / "boards"
 

@@ -17,9 +17,9 @@ from traingov.device.devfreq import GpuKnob, find_gpu
 from traingov.device.files import SystemFiles
 from traingov.device.journal import RestoreJournal
 from traingov.device.restore import restore
-from traingov_sim.devfreqnode import DevfreqSettings
-from traingov_sim.fusefs import mounted, unavailable
-from traingov_sim.kernelfiles import KernelFiles
+from traingov_sim.kernel.devfreqnode import DevfreqSettings
+from traingov_sim.kernel.fusefs import mounted, unavailable
+from traingov_sim.kernel.kernelfiles import KernelFiles
 
 NODE = "/sys/devices/57000000.gpu/devfreq/57000000.gpu"
 NANO_HZ = tuple(76_800_000 * step for step in range(1, 13))

@@ -7,7 +7,7 @@ import json
 import pytest
 from rig import FAST, Lab, kill, state_of, traingov, training, wait_for
 
-from traingov_sim.fusefs import unavailable
+from traingov_sim.kernel.fusefs import unavailable
 
 pytestmark = pytest.mark.system
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from traingov.device.bounds import Bounds, ceiling, write_order
 from traingov.device.devfreq import GpuKnob, find_gpu
 from traingov.device.journal import RestoreJournal
-from traingov_sim.devfreqnode import DevfreqSettings, SimulatedDevfreq
-from traingov_sim.kernelfiles import KernelFiles
+from traingov_sim.kernel.devfreqnode import DevfreqSettings, SimulatedDevfreq
+from traingov_sim.kernel.kernelfiles import KernelFiles
 
 NODE = "/sys/devices/57000000.gpu/devfreq/57000000.gpu"
 NANO_HZ = tuple(76_800_000 * step for step in range(1, 13))

@@ -18,8 +18,8 @@ from traingov.device.disk import Disk
 from traingov.device.files import SystemFiles
 from traingov.device.journal import RestoreJournal
 from traingov.device.restore import restore
-from traingov_sim.devfreqnode import DevfreqSettings
-from traingov_sim.kernelfiles import KernelFiles
+from traingov_sim.kernel.devfreqnode import DevfreqSettings
+from traingov_sim.kernel.kernelfiles import KernelFiles
 
 NODE = "/sys/devices/17000000.gpu/devfreq/17000000.gpu"
 ORIN_HZ = (306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 816_000_000, 918_000_000)

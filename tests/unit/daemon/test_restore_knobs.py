@@ -16,8 +16,8 @@ from traingov.device.devfreq import GpuKnob, find_gpu
 from traingov.device.disk import FolderLock
 from traingov.device.journal import RestoreJournal
 from traingov.device.restore import RestoreReport, restore
-from traingov_sim.devfreqnode import DevfreqSettings
-from traingov_sim.kernelfiles import KernelFiles
+from traingov_sim.kernel.devfreqnode import DevfreqSettings
+from traingov_sim.kernel.kernelfiles import KernelFiles
 
 NODE = "/sys/devices/57000000.gpu/devfreq/57000000.gpu"
 MIN, MAX = f"{NODE}/min_freq", f"{NODE}/max_freq"

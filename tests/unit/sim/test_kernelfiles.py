@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traingov_sim.devfreqnode import DevfreqSettings, SimulatedDevfreq
-from traingov_sim.kernelfiles import KernelFiles
+from traingov_sim.kernel.devfreqnode import DevfreqSettings, SimulatedDevfreq
+from traingov_sim.kernel.kernelfiles import KernelFiles
 
 NODE = "/sys/class/devfreq/57000000.gpu"
 NANO_HZ = (*(76_800_000 * step for step in range(1, 13)), 998_400_000)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traingov_sim.boardspec import BoardSpec, board_names, load_board, noiseless
-from traingov_sim.physics import Contention, OutOfMemory, VirtualBoard
-from traingov_sim.sensor import PowerSensor, ou_for_second_means, quantised
+from traingov_sim.board.boardspec import BoardSpec, board_names, load_board, noiseless
+from traingov_sim.board.physics import Contention, OutOfMemory, VirtualBoard
+from traingov_sim.board.sensor import PowerSensor, ou_for_second_means, quantised
+from traingov_sim.board.tegrastats_text import TegrastatsText
+from traingov_sim.board.thermal import Thermal
 from traingov_sim.surface import Phase, mean_power_w, step_time_s
-from traingov_sim.tegrastats_text import TegrastatsText
-from traingov_sim.thermal import Thermal
 
 TOP = 921_600_000
 LOW = 307_200_000

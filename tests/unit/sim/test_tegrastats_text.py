@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from traingov_sim.boardspec import board_names, load_board
-from traingov_sim.physics import VirtualBoard
-from traingov_sim.sensor import Reading
-from traingov_sim.tegrastats_text import TegrastatsText
+from traingov_sim.board.boardspec import board_names, load_board
+from traingov_sim.board.physics import VirtualBoard
+from traingov_sim.board.sensor import Reading
+from traingov_sim.board.tegrastats_text import TegrastatsText
 
 REAL = Path(__file__).parents[3].parent / "shared" / "data" / "tegrastats" / "lines.jsonl"
 

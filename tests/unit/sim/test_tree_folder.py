@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from traingov_sim.boardspec import board_names, load_board, noiseless
-from traingov_sim.entries import boot_id
-from traingov_sim.physics import VirtualBoard
-from traingov_sim.tree import FolderTree
+from traingov_sim.board.boardspec import board_names, load_board, noiseless
+from traingov_sim.board.physics import VirtualBoard
+from traingov_sim.kernel.entries import boot_id
+from traingov_sim.kernel.tree import FolderTree
 
 
 class Virtual:

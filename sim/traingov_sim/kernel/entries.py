@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .boardspec import BoardSpec
-from .physics import Snapshot, VirtualBoard
+from ..board.boardspec import BoardSpec
+from ..board.physics import Snapshot, VirtualBoard
 
 ZONES = "sys/devices/virtual/thermal"
 CPUS = "sys/devices/system/cpu"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent / "data" / "boards"
+DATA = Path(__file__).parents[1] / "data" / "boards"
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..board.physics import VirtualBoard
 from .devfreqnode import DevfreqSettings, SimulatedDevfreq
 from .fusefs import mounted
 from .kernelfiles import KernelFiles
-from .physics import VirtualBoard
 from .tree import FolderTree
 
 

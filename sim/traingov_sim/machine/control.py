@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..board.physics import Contention, OutOfMemory, VirtualBoard
+from ..board.tegrastats_text import TegrastatsText
+from ..kernel.tree import FolderTree
+from ..surface import Surface
 from .connection import Connection, Stream
-from .physics import Contention, OutOfMemory, VirtualBoard
-from .surface import Surface
-from .tegrastats_text import TegrastatsText
-from .tree import FolderTree
 
 if TYPE_CHECKING:
     from .process import BoardProcess

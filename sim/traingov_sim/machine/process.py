@@ -23,16 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from .boardspec import BoardSpec, load_board
+from ..board.boardspec import BoardSpec, load_board
+from ..board.physics import Snapshot, VirtualBoard
+from ..board.tegrastats_text import stamp
+from ..gpu import ENVIRONMENT, SUN_PATH_MAX
+from ..kernel.entries import boot_id
+from ..kernel.tree import FolderTree
+from ..surface import Surface
 from .connection import Connection, Stream
 from .control import Control
-from .entries import boot_id
-from .gpu import ENVIRONMENT, SUN_PATH_MAX
-from .physics import Snapshot, VirtualBoard
-from .surface import Surface
-from .tegrastats_text import stamp
 from .tegrastats_tool import write_tool
-from .tree import FolderTree
 
 POLL_S = 0.01
 REFRESH_CLOCKS_S = 0.05
@@ -60,7 +60,7 @@ class BoardPaths:
 
 def load_surface(board: str, workload: str) -> Surface:
     """The calibrated surface. Raises ValueError or KeyError for an unknown workload."""
-    from .surfaces import load  # noqa: PLC0415  (imports NumPy: only when a training script first submits)
+    from ..surfaces import load  # noqa: PLC0415  (imports NumPy: only when a training script first submits)
 
     return load(board, workload)
 

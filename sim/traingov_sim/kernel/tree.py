@@ -12,8 +12,8 @@ import os
 import threading
 from pathlib import Path
 
+from ..board.physics import Snapshot, VirtualBoard
 from .entries import Entries, changing, clocks, entries, knobs, mode
-from .physics import Snapshot, VirtualBoard
 
 
 class FolderTree:

@@ -6,8 +6,8 @@ import bisect
 import math
 from collections import deque
 
+from ..kernel.devfreqnode import DevfreqSettings, SimulatedDevfreq
 from .boardspec import GpuSpec
-from .devfreqnode import DevfreqSettings, SimulatedDevfreq
 
 LOAD_TAU_S = 0.1
 TARGET_LOAD = 0.6

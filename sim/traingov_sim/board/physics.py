@@ -12,6 +12,7 @@ import math
 import random
 from collections import deque
 
+from ..surface import Phase, Surface
 from .boardspec import BoardSpec
 from .gpuclock import GpuClock
 from .gpuqueue import GpuQueue, Job, OutOfMemory
@@ -19,7 +20,6 @@ from .meter import Meter, Watts
 from .observed import Contention, Snapshot, Truth
 from .powermodel import PowerModel
 from .sensor import PowerSensor
-from .surface import Phase, Surface
 from .thermal import Thermal
 
 __all__ = ["Contention", "OutOfMemory", "Snapshot", "Truth", "VirtualBoard"]

@@ -6,7 +6,7 @@ import json
 import socket
 from typing import Any
 
-from .tegrastats_text import TegrastatsText
+from ..board.tegrastats_text import TegrastatsText
 
 MAX_MESSAGE = 65536
 MAX_BACKLOG = 262144

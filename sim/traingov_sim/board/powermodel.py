@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import random
 
+from ..surface import Phase
 from .boardspec import PowerSpec, RailSpec
 from .meter import Watts
-from .surface import Phase
 
 
 class PowerModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from .surface import Surface
+from ..surface import Surface
 
 
 class OutOfMemory(MemoryError):  # noqa: N818  (named as what users call it)
