@@ -85,35 +85,51 @@ def select(
     cap_w: float | None = None,
     objective: Objective = Objective.TIME,
     batch_sizes: Iterable[int] | None = None,
+    *,
+    measured_only: bool = False,
 ) -> Selection:
     """The point that minimises ``objective`` among those with peak power strictly below ``cap_w`` watts (Eq. 1, 4).
 
-    ``relation`` None means r = 1 for every batch size; ``batch_sizes`` restricts the choice to those the job can use.
+    ``relation`` None means r = 1 for every batch size; ``batch_sizes`` restricts the choice to those the job can use;
+    ``measured_only`` leaves out predicted cells: what a model filled in is never chosen for a running job.
+    Uncertainties play no part here; ``robust.choose`` takes them into account and is this without them.
     Ties go to the lower peak power, then to the lower frequency and the smaller batch. Where no point is feasible the
     point of lowest peak power is chosen with ``feasible`` False. Raises ValueError when the table and the relation
     vector leave no point at all.
     """
-    allowed = None if batch_sizes is None else set(batch_sizes)
-    known = [
-        candidate
-        for point in lut.points()
-        if allowed is None or point.batch_size in allowed
-        if (candidate := candidate_at(lut, relation, point)) is not None
-    ]
+    known = known_candidates(lut, relation, batch_sizes, measured_only=measured_only)
     feasible = [
         (score, candidate)
         for candidate in known
         if (score := candidate.score(objective)) is not None and below_cap(candidate.peak_power_w, cap_w)
     ]
     if not feasible:
-        return Selection(_lowest_power(lut, known, cap_w), False, ())
+        measured = [c for c in known if c.peak_power_w is not None]
+        if not measured:
+            raise nothing_usable(lut, cap_w)
+        least = min(measured, key=lambda c: (c.peak_power_w or 0.0, c.point.gpu_frequency_hz, c.point.batch_size))
+        return Selection(least, False, ())
     best: dict[int, tuple[float, Candidate]] = {}
     for score, candidate in feasible:
         b = candidate.point.batch_size
-        if b not in best or _order(score, candidate) < _order(*best[b]):
+        if b not in best or order(score, candidate) < order(*best[b]):
             best[b] = (score, candidate)
-    ranked = [candidate for _, candidate in sorted(best.values(), key=lambda pair: _order(*pair))]
+    ranked = [candidate for _, candidate in sorted(best.values(), key=lambda pair: order(*pair))]
     return Selection(ranked[0], True, tuple(ranked))
+
+
+def known_candidates(
+    lut: Lut, relation: RelationVector | None, batch_sizes: Iterable[int] | None, *, measured_only: bool
+) -> list[Candidate]:
+    """Every point of the table whose batch size is allowed and has a relation value, in the table's order."""
+    allowed = None if batch_sizes is None else set(batch_sizes)
+    return [
+        candidate
+        for point in lut.points()
+        if allowed is None or point.batch_size in allowed
+        if not measured_only or lut.cell(point).origin != "predicted"
+        if (candidate := candidate_at(lut, relation, point)) is not None
+    ]
 
 
 def below_cap(peak_power_w: float | None, cap_w: float | None) -> bool:
@@ -121,17 +137,16 @@ def below_cap(peak_power_w: float | None, cap_w: float | None) -> bool:
     return cap_w is None or (peak_power_w is not None and peak_power_w < cap_w)
 
 
-def _order(score: float, candidate: Candidate) -> tuple[float, float, int, int]:
+def order(score: float, candidate: Candidate) -> tuple[float, float, int, int]:
+    """How candidates are ranked: by score; ties to lower peak power, then the lower clock, then the smaller batch."""
     power = float("inf") if candidate.peak_power_w is None else candidate.peak_power_w
     return (score, power, candidate.point.gpu_frequency_hz, candidate.point.batch_size)
 
 
-def _lowest_power(lut: Lut, known: list[Candidate], cap_w: float | None) -> Candidate:
-    measured = [c for c in known if c.peak_power_w is not None]
-    if not measured:
-        limit = "" if cap_w is None else f" below {cap_w:g} W"
-        raise ValueError(
-            f"no usable point{limit} in the table of {lut.workload} on {lut.board}: nothing measured for a batch size "
-            "that is allowed and has a relation value; profile first, or check the relation vector's batch sizes"
-        )
-    return min(measured, key=lambda c: (c.peak_power_w or 0.0, c.point.gpu_frequency_hz, c.point.batch_size))
+def nothing_usable(lut: Lut, cap_w: float | None) -> ValueError:
+    """The error for a table that leaves no point at all."""
+    limit = "" if cap_w is None else f" below {cap_w:g} W"
+    return ValueError(
+        f"no usable point{limit} in the table of {lut.workload} on {lut.board}: nothing measured for a batch size "
+        "that is allowed and has a relation value; profile first, or check the relation vector's batch sizes"
+    )
