@@ -21,12 +21,15 @@ class Cell:
 
     ``time_s`` is T_s, seconds for the table's ``samples``; ``peak_power_w`` the largest window mean seen while the
     point ran (it decides feasibility); ``mean_power_w`` decides energy; ``origin`` is one of ORIGINS or None.
+    ``time_std_s`` and ``power_std_w`` are one standard deviation of ``time_s`` and of ``peak_power_w``.
     """
 
     time_s: float | None = None
     peak_power_w: float | None = None
     mean_power_w: float | None = None
     origin: str | None = None
+    time_std_s: float | None = None
+    power_std_w: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,11 @@ class Lut:
         """What is known of ``point``. Raises KeyError when the table has no such point."""
         i, j = self.index(point)
         origin = self.origin[i][j] if self.origin is not None else None
-        return Cell(self.time_s[i][j], self.peak_power_w[i][j], self.mean_power_w[i][j], origin)
+        time_std_s = None if self.time_std_s is None else self.time_std_s[i][j]
+        power_std_w = None if self.power_std_w is None else self.power_std_w[i][j]
+        return Cell(
+            self.time_s[i][j], self.peak_power_w[i][j], self.mean_power_w[i][j], origin, time_std_s, power_std_w
+        )
 
     def with_cell(self, point: OperatingPoint, cell: Cell) -> Lut:
         """A table in which ``point`` holds ``cell``."""
@@ -123,13 +130,19 @@ class Lut:
             row = (*grid[i][:j], value, *grid[i][j + 1 :])
             return (*grid[:i], row, *grid[i + 1 :])
 
-        blank: Any = self.origin or tuple((None,) * len(self.gpu_frequencies_hz) for _ in self.batch_sizes)
+        blank: Any = tuple((None,) * len(self.gpu_frequencies_hz) for _ in self.batch_sizes)
+
+        def put_optional(grid: Grid | None, value: float | None) -> Any:
+            return None if grid is None and value is None else put(grid or blank, value)
+
         return replace(
             self,
             time_s=put(self.time_s, cell.time_s),
             peak_power_w=put(self.peak_power_w, cell.peak_power_w),
             mean_power_w=put(self.mean_power_w, cell.mean_power_w),
-            origin=put(blank, cell.origin),
+            origin=put(self.origin or blank, cell.origin),
+            time_std_s=put_optional(self.time_std_s, cell.time_std_s),
+            power_std_w=put_optional(self.power_std_w, cell.power_std_w),
         )
 
     def points(self) -> Iterator[OperatingPoint]:

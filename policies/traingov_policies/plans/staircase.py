@@ -1,57 +1,10 @@
-"""Profiling plans: objects that are asked for the next point to measure and told its measurement (method A, 4.1).
-
-A plan's memory is the table itself: a plan made from a half-filled table goes on where that one stopped.
-"""
+"""The paper's profiling under a known cap (method A, "staircase")."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Protocol
-
-from .lut import Cell, Lut
-from .values import OperatingPoint
-
-
-class Plan(Protocol):
-    """Asked for points until there are none left."""
-
-    lut: Lut
-
-    def next_point(self) -> OperatingPoint | None:
-        """The next point to measure, or None when the plan is done."""
-
-    def tell(self, point: OperatingPoint, cell: Cell) -> None:
-        """The measurement of ``point``."""
-
-    def drop_batch(self, batch_size: int) -> None:
-        """The job cannot use ``batch_size``: it leaves the plan. ValueError when none is left."""
-
-    def at_most(self) -> int:
-        """An upper bound on the points still to measure."""
-
-
-class FullPlan:
-    """Every point of the table, each batch size from the lowest frequency up."""
-
-    def __init__(self, lut: Lut) -> None:
-        self.lut = lut
-
-    def next_point(self) -> OperatingPoint | None:
-        """The first point without a measurement."""
-        return next((p for p in self.lut.points() if self.lut.cell(p).origin in (None, "predicted")), None)
-
-    def tell(self, point: OperatingPoint, cell: Cell) -> None:
-        """Put the measurement into the table."""
-        self.lut = self.lut.with_cell(point, cell)
-
-    def drop_batch(self, batch_size: int) -> None:
-        """Leave ``batch_size`` out."""
-        self.lut = self.lut.restricted([b for b in self.lut.batch_sizes if b != batch_size])
-
-    def at_most(self) -> int:
-        """Points without a measurement."""
-        return sum(self.lut.cell(p).origin in (None, "predicted") for p in self.lut.points())
+from ..lut import Cell, Lut
+from ..values import OperatingPoint
+from .full import FullPlan
 
 
 class StaircasePlan(FullPlan):
@@ -140,12 +93,3 @@ class StaircasePlan(FullPlan):
     def at_most(self) -> int:
         """What the paper's bound, 2B + F − 2 (B without a cap), leaves."""
         return self._bound - self.told
-
-
-def thinned(frequencies_hz: Sequence[int], at_most: int) -> tuple[int, ...]:
-    """Every k-th clock counted from the highest down, so that at most ``at_most`` remain; ascending.
-
-    A Nano's twelve clocks become the six that the paper's figures tick (153.6 … 921.6 MHz).
-    """
-    stride = max(1, math.ceil(len(frequencies_hz) / max(1, at_most)))
-    return tuple(sorted(sorted(frequencies_hz, reverse=True)[::stride]))
