@@ -66,6 +66,7 @@ class Desk:
                     loop.luts.get(loop.board, signature),
                     self._relations.get(request.workload),
                     request.samples_done,
+                    loop.luts.prior(loop.board, signature, request.workload),
                 )
             )
             advice = [a for a in self._registering if a.job == job]

@@ -23,6 +23,7 @@ from traingov_policies.settings import Settings
 from traingov_policies.values import Board
 
 from .config import Config
+from .data import data_dir
 from .device.devfreq import WriteResult
 from .device.restore import RestoreReport
 from .device.worker import DeviceWorker
@@ -52,7 +53,7 @@ class Loop:
         self.sampler = sampler
         self.governor = Governor(board, settings, config.cap)
         self.ledger = Ledger(settings.sampling_interval_s, config.cap)
-        self.luts = LutStore(config.state_dir / "lut")
+        self.luts = LutStore(config.state_dir / "lut", [config.state_dir / "priors", data_dir() / "luts"])
         self.signatures: dict[str, str] = {}
         self.decisions: deque[dict[str, Any]] = deque(maxlen=200)
         self.sample: ev.Sample | None = None

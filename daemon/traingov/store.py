@@ -1,5 +1,9 @@
 """What the service keeps: lookup tables per board, release, power mode and signature; relation vectors by workload.
 
+Tables measured here lie under STATE/lut. Priors are tables from elsewhere: a vendor's in etc/luts, an imported one in
+STATE/priors. A prior is never returned as a table: its cells are marked predicted, so that nothing is chosen from it
+before it was measured.
+
 Written whole or not at all (temporary file, fsync, rename); a damaged file is set aside with a message (DESIGN 5.6).
 """
 
@@ -11,6 +15,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from traingov_policies.lut import Lut
@@ -30,20 +35,29 @@ def signature_of(workload: str, parts: Mapping[str, str | None]) -> str:
 
 
 class LutStore:
-    """Tables under ``directory``/board/release/power mode/signature.json, all read at the start and kept in memory."""
+    """Tables under ``directory``/board/release/power mode/signature.json, all read at the start and kept in memory.
 
-    def __init__(self, directory: Path) -> None:
+    ``priors`` are folders of board/*.json, those of the first folder before those of the next.
+    """
+
+    def __init__(self, directory: Path, priors: Iterable[Path] = ()) -> None:
         self._directory = directory
         self._tables: dict[Path, Lut] = {}
         for path in sorted(directory.glob("*/*/*/*.json")):
             lut = _read(path)
             if lut is not None:
                 self._tables[path] = lut
+        self._priors = [
+            (path.parent.name, as_prior(lut))
+            for folder in priors
+            for path in sorted(folder.glob("*/*.json"))
+            if (lut := _read_prior(path)) is not None
+        ]
 
     def path(self, board: Board, signature: str) -> Path:
         """Where the table of ``signature`` on ``board`` lies."""
-        parts = [_slug(part) for part in (board.name, board.release, board.power_mode)]
-        return self._directory.joinpath(*parts, f"{_slug(signature)}.json")
+        parts = [slug(part) for part in (board.name, board.release, board.power_mode)]
+        return self._directory.joinpath(*parts, f"{slug(signature)}.json")
 
     def get(self, board: Board, signature: str) -> Lut | None:
         """The table of ``signature`` on ``board``, or None; never that of another board."""
@@ -52,6 +66,31 @@ class LutStore:
             log.warning("table of %s is of board %s, not of %s: not used", signature, lut.board, board.name)
             return None
         return lut
+
+    def prior(self, board: Board, signature: str, workload: str | None = None) -> Lut | None:
+        """A table from elsewhere to start ``signature`` on ``board`` from, or None; its cells are marked predicted.
+
+        It counts when it was measured on a board of this name, or was put into this board's folder on purpose
+        (``traingov lut import --as-prior``). One with the same signature goes before one that names only the
+        workload (``workload``, default the signature) and no signature; then one of the same release and mode.
+        """
+        name = signature if workload is None else workload
+
+        def rank(lut: Lut) -> int | None:
+            if lut.signature == signature:
+                first = 0
+            elif lut.signature is None and lut.workload == name:
+                first = 1
+            else:
+                return None
+            return 2 * first + ((lut.release, lut.power_mode) != (board.release, board.power_mode))
+
+        ranked = [
+            (place, number, lut)
+            for number, (folder, lut) in enumerate(self._priors)
+            if (lut.board == board.name or folder == slug(board.name)) and (place := rank(lut)) is not None
+        ]
+        return min(ranked, key=lambda entry: entry[:2])[2] if ranked else None
 
     def remember(self, board: Board, signature: str, lut: Lut) -> None:
         """Keep ``lut`` in memory; ``save`` keeps it on disk."""
@@ -70,6 +109,29 @@ def _read(path: Path) -> Lut | None:
     except (ValueError, AttributeError) as error:
         set_aside(path, str(error))
     return None
+
+
+def _read_prior(path: Path) -> Lut | None:
+    """A prior, or None. A damaged one is passed over and left where it is: the folder is not ours to change."""
+    try:
+        return Lut.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError) as error:
+        log.warning("prior table %s cannot be used: %s", path, error)
+    return None
+
+
+def as_prior(lut: Lut) -> Lut:
+    """``lut`` with every cell that holds a time or a power marked predicted: known from elsewhere, not from here."""
+    return replace(
+        lut,
+        origin=tuple(
+            tuple(
+                None if (time, peak, mean) == (None, None, None) else "predicted"
+                for time, peak, mean in zip(*rows, strict=True)
+            )
+            for rows in zip(lut.time_s, lut.peak_power_w, lut.mean_power_w, strict=True)
+        ),
+    )
 
 
 def load_relations(directories: Iterable[Path]) -> dict[str, RelationVector]:
@@ -125,7 +187,7 @@ def set_aside(path: Path, why: str) -> Path | None:
     return aside
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
     """A file name for ``text``: never empty, never "..", and different texts rarely share one."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:80] or "unnamed"
     if plain == text:

@@ -30,8 +30,9 @@ class JobRegistered:
 
     ``batch_sizes`` are those the job can use, ascending; ``batch_size`` the one it uses now.
     ``samples_done`` is the progress that a resuming job brings. ``lut`` and ``relation`` are what the store
-    holds for this workload, so that the governor itself reads no file. ``policy`` and ``objective`` override
-    the configuration where the job asked for it.
+    holds for this workload, so that the governor itself reads no file. ``prior`` is a table from elsewhere (a
+    vendor's, another board's), its cells marked predicted: a starting point that is verified, not trusted.
+    ``policy`` and ``objective`` override the configuration where the job asked for it.
     """
 
     t_s: float
@@ -45,6 +46,7 @@ class JobRegistered:
     lut: Lut | None = None
     relation: RelationVector | None = None
     samples_done: int = 0
+    prior: Lut | None = None
 
 
 @dataclass(frozen=True)
