@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from traingov.cli.main import main
+from command_line import traingov
 from traingov.data import data_dir
 from traingov.replay.log import replay_log
 from traingov.replay.recording import read, replay
@@ -30,7 +29,7 @@ def test_the_demonstrations_recordings_are_here() -> None:
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda p: p.name)
 def test_a_recording_of_the_demonstration_gives_the_same_actions_and_holds_every_invariant(path: Path) -> None:
-    result = CliRunner().invoke(main, ["replay", str(path), "--json"])
+    result = traingov("replay", str(path), "--json")
     answer = json.loads(result.stdout)
     assert answer["difference"] is None
     assert answer["violations"] == []
@@ -107,5 +106,5 @@ def test_a_recording_cut_in_its_last_line_is_read_up_to_there_and_garbage_is_nam
         list(read(['{"a": 1}\n', "xx\n", '{"b": 2}\n']))
     empty = tmp_path / "e.jsonl"
     empty.write_text("")
-    result = CliRunner().invoke(main, ["replay", str(empty)])
+    result = traingov("replay", str(empty))
     assert (result.exit_code, "empty" in result.stderr) == (2, True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from traingov.cli.main import main
+from command_line import traingov as run
 
 LUT: dict[str, Any] = {
     "schema": "traingov.lut/1", "board": "nano", "workload": "w", "samples": 64,
@@ -20,10 +19,6 @@ LUT: dict[str, Any] = {
     "mean_power_w": [[1.5, 2.5], [2.5, None]],
     "conditions": {}, "measured_at": "2026-01-01T00:00:00Z",
 }  # fmt: skip
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 def file(tmp_path: Path, content: object, name: str = "f.json") -> str:
