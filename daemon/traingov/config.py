@@ -66,6 +66,7 @@ class Config:
             stale_after_s=v["sampling"]["stale_after_s"],
             reference_window_s=v["energy"]["reference_window_s"],
             apply_timeout_s=v["apply_timeout_s"],
+            violation_probability=v["choice"]["violation_probability"],
         )
 
 

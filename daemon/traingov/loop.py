@@ -38,6 +38,7 @@ log = logging.getLogger("traingov.loop")
 
 _TICK_S = 0.1
 _LOOK_S = 1.0
+_DETAILS = 7
 
 
 class Loop:
@@ -129,10 +130,21 @@ class Loop:
                 log.warning("%s: %s", name, text)
             case act.ClearCondition(name):
                 log.info("%s: no longer", name)
-            case act.Decided(job, kind, text, point):
+            case act.Decided(job, kind, text, point, detail):
                 log.info("%s%s: %s", f"{job} " if job else "", kind, text)
                 place = None if point is None else vars(point)
-                self.decisions.append({"t_s": self.clock(), "job": job, "kind": kind, "text": text, "point": place})
+                said = {"t_s": self.clock(), "job": job, "kind": kind, "text": text, "point": place}
+                if detail:
+                    self._forget_details(job)
+                    said["detail"] = detail
+                self.decisions.append(said)
+
+    def _forget_details(self, job: str | None) -> None:
+        """Keep the answer to `explain` small: the details of a job's newest choice only, and of the last few jobs."""
+        held = [d for d in self.decisions if "detail" in d]
+        for n, older in enumerate(held):
+            if older["job"] == job or n < len(held) - _DETAILS:
+                del older["detail"]
 
     # -- telemetry and knob --------------------------------------------------------------------------------------
     def _reading(self, t_s: float, reading: Reading) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .guard import GuardSettings
+from .robust import VIOLATION_PROBABILITY
 from .tree import Tree
 from .values import Objective, PolicyName
 
@@ -33,7 +34,10 @@ class ProfileSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """The governor's settings; ``stale_after_s`` as in DESIGN 5.3, ``apply_timeout_s`` bounds how slow a job may be."""
+    """The governor's settings; ``stale_after_s`` as in DESIGN 5.3, ``apply_timeout_s`` bounds how slow a job may be.
+
+    ``violation_probability``: a point is chosen only where it exceeds the cap with less than this probability.
+    """
 
     policy: PolicyName = PolicyName.JOINT
     objective: Objective = Objective.TIME
@@ -47,3 +51,4 @@ class Settings:
     reference_window_s: float = 3.0
     apply_timeout_s: float = 60.0
     rewrite_tries: int = 3
+    violation_probability: float = VIOLATION_PROBABILITY

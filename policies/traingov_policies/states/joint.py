@@ -5,12 +5,14 @@ from __future__ import annotations
 from ..actions import PersistLut
 from ..context import Context, Job
 from ..events import BatchApplied, BatchFailed, CapChanged, Event, KnobReadBack, Sample, StepsReported
+from ..explaining import detail
 from ..lut import Cell, Lut
 from ..measure import PointMeter, Verdict
 from ..plans import FullPlan, Plan, StaircasePlan
-from ..relation import RelationVector
-from ..select import Selection, select
+from ..robust import choose
+from ..select import Selection
 from ..values import Objective, OperatingPoint
+from ..wording import headline
 from .base import Observing, State
 
 
@@ -154,18 +156,23 @@ class Joint(State):
         self.selection: Selection | None = None
 
     def enter(self, ctx: Context) -> State:
-        """Choose and advise."""
-        job = self._job
+        """Choose and advise; what a model predicted is never chosen unmeasured."""
+        job, relation = self._job, self._job.registered.relation
         try:
-            selection = select(self._lut, job.registered.relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes)
+            choice = choose(
+                self._lut, relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes,
+                violation_probability=ctx.settings.violation_probability, measured_only=True,
+            )  # fmt: skip
         except ValueError as error:
             return Observing(job, str(error))
-        self.selection = selection
-        point, why = selection.chosen.point, selection_text(selection, job.registered.relation, ctx, job)
-        ctx.condition("cap-infeasible", None if selection.feasible else why)
-        ctx.aim_guarded(point.gpu_frequency_hz, why, point.batch_size)
-        ctx.advise(job, point.batch_size, "train", why)
-        ctx.say(job, "joint", why, point, candidates=[c.to_json() for c in selection.candidates])
+        self.selection = choice.selection
+        dropped = sorted(set(job.registered.batch_sizes) - set(job.batch_sizes))
+        why = detail(choice, self._lut, relation, batch_sizes=job.batch_sizes, dropped=dropped, measured_only=True)
+        point, text = choice.selection.chosen.point, headline(why)
+        ctx.condition("cap-infeasible", None if choice.selection.feasible else text)
+        ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size)
+        ctx.advise(job, point.batch_size, "train", text)
+        ctx.say(job, "joint", text, point, **why)
         return self
 
     def handle(self, event: Event, ctx: Context) -> State:
@@ -199,26 +206,6 @@ def objective_of(job: Job, ctx: Context) -> Objective:
 def plan_for(lut: Lut, ctx: Context, objective: Objective) -> Plan:
     """The staircase under the present cap for time; every point for energy, whose best clock may lie anywhere."""
     return StaircasePlan(lut, ctx.cap_w) if objective is Objective.TIME else FullPlan(lut)
-
-
-def selection_text(selection: Selection, relation: RelationVector | None, ctx: Context, job: Job) -> str:
-    """Why this point, in words: what it is compared with and what was assumed."""
-    chosen = selection.chosen
-    cap = "no cap" if ctx.cap is None else f"cap {ctx.cap.power_w:g} W"
-    if not selection.feasible:
-        return (
-            f"{chosen.point}: no measured point stays below the {cap}; this one draws least ({chosen.peak_power_w} W)"
-        )
-    objective = objective_of(job, ctx)
-    text = f"{chosen.point}: least {objective.value} of {len(selection.candidates)} candidates under {cap}"
-    if len(selection.candidates) > 1:
-        second = selection.candidates[1]
-        best_score, score = chosen.score(objective), second.score(objective)
-        if best_score and score:
-            text += f"; next {second.point}, {100 * (score / best_score - 1):.1f} % more"
-    if relation is None:
-        text += "; no relation vector: every batch size is taken to need the same samples"
-    return text
 
 
 def _measured_text(point: OperatingPoint, cell: Cell) -> str:
