@@ -7,14 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .belief import WALK_SD_PER_OCTAVE, learn, noise_sd, reached
+
 SCHEMA = "traingov.relation/1"
+_Z95 = 1.96
+"""Intervals hold the true mean in 95 of 100 cases, were log N normal."""
 
 
 @dataclass(frozen=True)
 class RelationVector:
     """r per batch size, in (0, 1], normalised to the largest. A batch size that missed the target has None.
 
-    ``samples_to_accuracy`` is ``[B][runs]`` (None: the run missed the target). Raises ValueError naming the field.
+    ``samples_to_accuracy`` is ``[B][runs]`` (None: the run missed the target). ``interval`` is ``[B][2]``: where r lies
+    with 95 %, for the same normalisation, so that its upper end may exceed 1. Raises ValueError naming the field.
     """
 
     workload: str
@@ -42,6 +47,21 @@ class RelationVector:
             raise ValueError("relation: no batch size reached the target")
         if self.samples_to_accuracy and len(self.samples_to_accuracy) != len(self.batch_sizes):
             raise ValueError("relation: samples_to_accuracy must have one list of runs per batch size")
+        if self.interval is not None:
+            self._check_interval(self.interval)
+
+    def _check_interval(self, interval: Sequence[Sequence[float | None]]) -> None:
+        if len(interval) != len(self.batch_sizes):
+            raise ValueError(f"relation: interval has {len(interval)} pairs for {len(self.batch_sizes)} batch sizes")
+        for b, pair, r in zip(self.batch_sizes, interval, self.relative_samples, strict=True):
+            low, high = pair
+            if low is None or high is None or r is None:
+                if low is not None or high is not None:
+                    raise ValueError(
+                        f"relation: interval of batch {b} must be two numbers, or two nulls, not {list(pair)}"
+                    )
+            elif not 0 < low <= r <= high < math.inf:
+                raise ValueError(f"relation: interval of batch {b}, {low!r} to {high!r}, does not hold its value {r!r}")
 
     def of(self, batch_size: int) -> float | None:
         """r of ``batch_size``: measured, or log-log interpolated between measured neighbours.
@@ -51,38 +71,81 @@ class RelationVector:
         """
         if batch_size in self.batch_sizes:
             return self.relative_samples[self.batch_sizes.index(batch_size)]
+        at = self._between(batch_size)
+        if at is None:
+            return None
+        i, j, share = at
+        r_i, r_j = self.relative_samples[i], self.relative_samples[j]
+        if r_i is None or r_j is None:
+            return None
+        return math.exp((1 - share) * math.log(r_i) + share * math.log(r_j))
+
+    def interval_of(self, batch_size: int) -> tuple[float, float] | None:
+        """Where r of ``batch_size`` lies with 95 %; None where ``of`` gives None or the vector has no interval.
+
+        Between measured sizes it is wider than at either: log r may bend away from the straight line, by the standard
+        deviation of a random walk tied down at both neighbours (``belief.WALK_SD_PER_OCTAVE``).
+        """
+        r = self.of(batch_size)
+        if self.interval is None or r is None:
+            return None
+        if batch_size in self.batch_sizes:
+            low, high = self.interval[self.batch_sizes.index(batch_size)]
+            return None if low is None or high is None else (low, high)
+        at = self._between(batch_size)
+        assert at is not None  # since r is known
+        i, j, share = at
+        ends = (self.interval[i], self.interval[j])
+        sds = [math.log(high / low) / 2 / _Z95 for low, high in ends if low is not None and high is not None]
+        if len(sds) < 2:
+            return None
+        octaves = math.log2(self.batch_sizes[j] / self.batch_sizes[i])
+        bend = WALK_SD_PER_OCTAVE * math.sqrt(share * (1 - share) * octaves)
+        sd = math.sqrt(((1 - share) * sds[0]) ** 2 + (share * sds[1]) ** 2 + bend**2)
+        return r * math.exp(-_Z95 * sd), r * math.exp(_Z95 * sd)
+
+    def _between(self, batch_size: int) -> tuple[int, int, float] | None:
+        """Indices of the measured neighbours, and the share of the way between them in log b; None outside."""
         lower = [i for i, b in enumerate(self.batch_sizes) if b < batch_size]
         upper = [i for i, b in enumerate(self.batch_sizes) if b > batch_size]
         if not lower or not upper:
             return None
         i, j = lower[-1], upper[0]
-        r_i, r_j = self.relative_samples[i], self.relative_samples[j]
-        if r_i is None or r_j is None:
-            return None
         b_i, b_j = self.batch_sizes[i], self.batch_sizes[j]
-        share = math.log(batch_size / b_i) / math.log(b_j / b_i)
-        return math.exp((1 - share) * math.log(r_i) + share * math.log(r_j))
+        return i, j, math.log(batch_size / b_i) / math.log(b_j / b_i)
 
     @classmethod
-    def from_runs(cls, workload: str, runs: Mapping[int, Sequence[float | None]], **more: Any) -> RelationVector:
+    def from_runs(
+        cls, workload: str, runs: Mapping[int, Sequence[float | None]], *, smoothed: bool = False, **more: Any
+    ) -> RelationVector:
         """r from samples to accuracy by batch size and run: the mean over runs, normalised to the largest (Eq. 3).
 
-        A batch size with a run that missed the target (None) is not a candidate, and gets None.
+        A batch size with a run that missed the target (None) is not a candidate, and gets None. With ``smoothed`` the
+        posterior mean of ``belief.learn`` takes the place of the plain mean: few runs are noisy, and neighbouring
+        batch sizes tell of each other. Either way the interval is filled in.
         """
-        sizes = tuple(sorted(runs))
-        means: list[float | None] = []
-        for b in sizes:
-            reached = [n for n in runs[b] if n is not None]
-            means.append(sum(reached) / len(reached) if reached and len(reached) == len(runs[b]) else None)
-        usable = [m for m in means if m is not None]
-        if not usable:
+        sizes = tuple(sorted(b for b in runs if len(runs[b])))
+        ok = reached({b: runs[b] for b in sizes})
+        if not any(ok.values()):
             raise ValueError("relation: no batch size reached the target in every run")
-        largest = max(usable)
+        sds: Sequence[float]
+        if smoothed:
+            belief = learn(sizes, runs)
+            counts, sds = [math.exp(x) for x in belief.mean], [float(sd) for sd in belief.sd()]
+        else:
+            counts = [_mean(runs[b]) if ok[b] else math.nan for b in sizes]
+            sds = [float(sd) / math.sqrt(len(runs[b])) for b, sd in zip(sizes, noise_sd(sizes, runs), strict=True)]
+        largest = max(n for n, b in zip(counts, sizes, strict=True) if ok[b])
+        values = [n / largest if ok[b] else None for n, b in zip(counts, sizes, strict=True)]
         return cls(
             workload=workload,
             batch_sizes=sizes,
-            relative_samples=tuple(None if m is None else m / largest for m in means),
+            relative_samples=tuple(values),
             samples_to_accuracy=tuple(tuple(runs[b]) for b in sizes),
+            interval=tuple(
+                (None, None) if r is None else (r * math.exp(-_Z95 * sd), r * math.exp(_Z95 * sd))
+                for r, sd in zip(values, sds, strict=True)
+            ),
             **more,
         )
 
@@ -127,6 +190,11 @@ class RelationVector:
             raise ValueError(f"relation: {error.args[0]} is missing") from None
         except TypeError as error:
             raise ValueError(f"relation: {error}") from None
+
+
+def _mean(runs: Sequence[float | None]) -> float:
+    reached_in = [n for n in runs if n is not None]
+    return sum(reached_in) / len(reached_in)
 
 
 def scaled_learning_rate(learning_rate: float, reference_batch: int, batch_size: int, rule: str = "sqrt") -> float:
