@@ -1,0 +1,169 @@
+"""Profiling that measures few points: a model predicts the rest, and what decides is measured (issue 3.1, method A).
+
+After a first point low in power, each next point is the one from which most is to be expected: the expected
+improvement of the objective over the best point measured so far, times the probability that the point stays below
+the cap, over ``horizon_s`` seconds of training to come, less what measuring it costs. When nothing repays its
+measurement any more, the neighbours of the best point that may still beat it are measured. The choice is always a
+measured point; the others are filled in as origin "predicted" with their standard deviations.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..lut import Cell, Lut
+from ..relation import RelationVector
+from ..values import Objective, OperatingPoint
+from .outlook import AdaptiveSettings, Expected, Goal, Outlook, is_open, look
+
+_FIELDS = ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
+
+
+class AdaptivePlan:
+    """Measures at most ``settings.max_points`` points under ``cap_w`` (see the module).
+
+    ``relation`` weighs batch sizes (None: r = 1); one without a value is no candidate and is not measured. ``prior``
+    is a vendor's or an older table: the model starts from it, and it is verified, not trusted. ``start_batch`` is
+    the batch size that the job uses now.
+
+    The table is the memory: which points were measured, and in ``conditions["adaptive"]`` how many for this cap,
+    objective and relation. A plan made from it goes on where the one before stopped.
+    """
+
+    def __init__(
+        self,
+        lut: Lut,
+        cap_w: float | None,
+        relation: RelationVector | None = None,
+        objective: Objective = Objective.TIME,
+        *,
+        prior: Lut | None = None,
+        settings: AdaptiveSettings | None = None,
+        start_batch: int | None = None,
+    ) -> None:
+        self.cap_w = cap_w
+        self._goal = Goal(cap_w, relation, objective)
+        self._settings = settings or AdaptiveSettings()
+        self._prior = prior
+        self._start_batch = start_batch
+        self._last: OperatingPoint | None = None
+        self._measured = lut
+        self._seen: tuple[Outlook, Lut] | None = None
+
+    @property
+    def lut(self) -> Lut:
+        """The table: what was measured, and predictions of the rest once there are any."""
+        return self._look()[1]
+
+    @property
+    def best(self) -> OperatingPoint | None:
+        """The best measured point that keeps the guard band, None before there is one."""
+        return self._look()[0].best
+
+    @property
+    def told(self) -> int:
+        """Points measured for this cap, objective and relation."""
+        counts = self._measured.conditions.get("adaptive", {})
+        return int(counts.get(self._key, 0)) if isinstance(counts, dict) else 0
+
+    def next_point(self) -> OperatingPoint | None:
+        """The point whose measurement is worth most; None when none repays it or the bound is reached."""
+        return None if self.told >= self._settings.max_points else self._look()[0].next_point
+
+    def tell(self, point: OperatingPoint, cell: Cell) -> None:
+        """Put the measurement into the table, averaged with an earlier one of the same point, and count it."""
+        table = self._measured.with_cell(point, averaged(self._measured.cell(point), cell))
+        counts = table.conditions.get("adaptive", {})
+        counts = {**(counts if isinstance(counts, dict) else {}), self._key: self.told + 1}
+        self._measured = replace(table, conditions={**table.conditions, "adaptive": counts})
+        self._last = point
+        self._seen = None
+
+    def drop_batch(self, batch_size: int) -> None:
+        """Leave ``batch_size`` out. ValueError when none is left."""
+        self._measured = self._measured.restricted([b for b in self._measured.batch_sizes if b != batch_size])
+        self._seen = None
+
+    def at_most(self) -> int:
+        """What the bound leaves, where the table has so many points."""
+        left = sum(is_open(self._measured.cell(p), self.cap_w) for p in self._measured.points())
+        return max(0, min(self._settings.max_points - self.told, left))
+
+    @property
+    def _key(self) -> str:
+        """Names cap, objective and relation; batch sizes that were dropped do not change it."""
+        goal = self._goal
+        weights = "" if goal.relation is None else repr((goal.relation.batch_sizes, goal.relation.relative_samples))
+        cap = "no cap" if goal.cap_w is None else f"{goal.cap_w:g} W"
+        return f"{goal.objective.value}, {cap}, r {zlib.crc32(weights.encode()):08x}"
+
+    def _look(self) -> tuple[Outlook, Lut]:
+        if self._seen is None:
+            outlook = look(
+                self._measured,
+                self._goal,
+                self._settings,
+                prior=self._prior,
+                last=self._last,
+                start_batch=self._start_batch,
+            )
+            self._seen = outlook, filled(self._measured, outlook.expected)
+        return self._seen
+
+
+def averaged(old: Cell, new: Cell) -> Cell:
+    """Two measurements of one point as one: each weighs as much as it is certain. Without an old one, the new."""
+    if old.origin not in ("measured", None) or old.time_s is None:
+        return new
+    if new.peak_power_w is None:
+        return old
+    peak, power_std_w = _weighted(old.peak_power_w, old.power_std_w, new.peak_power_w, new.power_std_w)
+    if new.time_s is None:  # given up above the cap: its power counts, its time is not known
+        return replace(old, peak_power_w=peak, power_std_w=power_std_w)
+    time_s, time_std_s = _weighted(old.time_s, old.time_std_s, new.time_s, new.time_std_s)
+    mean, _ = _weighted(old.mean_power_w, old.power_std_w, new.mean_power_w, new.power_std_w)
+    return Cell(time_s, peak, mean, "measured", time_std_s, power_std_w)
+
+
+def _weighted(
+    a: float | None, a_std: float | None, b: float | None, b_std: float | None
+) -> tuple[float | None, float | None]:
+    if a is None or b is None:
+        return (b, b_std) if a is None else (a, a_std)
+    if not a_std or not b_std:
+        return (a + b) / 2, None
+    share = a_std**2 / (a_std**2 + b_std**2)
+    return (1 - share) * a + share * b, a_std * b_std / math.hypot(a_std, b_std)
+
+
+def filled(lut: Lut, expected: Expected | None) -> Lut:
+    """``lut`` with its unmeasured cells filled in from the model, as origin "predicted" with standard deviations."""
+    if expected is None or expected.time is None or expected.mean is None:
+        return lut
+    wide = len(lut.gpu_frequencies_hz)
+    points = list(lut.points())
+    cells = []
+    for k, point in enumerate(points):
+        cell = lut.cell(point)
+        if (cell.origin in (None, "predicted") and cell.time_s is None) or cell.origin == "predicted":
+            time, peak, mean = (float(np.exp(e.mean[k])) for e in (expected.time, expected.peak, expected.mean))
+            cell = Cell(
+                time,
+                peak,
+                min(mean, peak),
+                "predicted",
+                time * float(expected.time.sd[k]),
+                peak * float(expected.peak.sd[k]),
+            )
+        cells.append(cell)
+
+    def grid(name: str) -> Any:
+        values = [getattr(cell, name) for cell in cells]
+        return tuple(tuple(values[k : k + wide]) for k in range(0, len(values), wide))
+
+    return replace(lut, **{name: grid(name) for name in _FIELDS})
