@@ -56,8 +56,13 @@ class LutStore:
 
     def path(self, board: Board, signature: str) -> Path:
         """Where the table of ``signature`` on ``board`` lies."""
+        return self.place(self._directory, board, signature)
+
+    @staticmethod
+    def place(directory: Path, board: Board, signature: str) -> Path:
+        """Where under ``directory`` the table of ``signature`` on ``board`` lies."""
         parts = [slug(part) for part in (board.name, board.release, board.power_mode)]
-        return self._directory.joinpath(*parts, f"{slug(signature)}.json")
+        return directory.joinpath(*parts, f"{slug(signature)}.json")
 
     def get(self, board: Board, signature: str) -> Lut | None:
         """The table of ``signature`` on ``board``, or None; never that of another board."""

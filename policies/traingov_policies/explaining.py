@@ -13,6 +13,7 @@ from typing import Any
 from .lut import Lut
 from .relation import RelationVector
 from .robust import Choice, Judged, choose
+from .select import below_cap, order
 from .values import Objective, OperatingPoint
 
 _MOST_CANDIDATES = 12  # what a decision carries; a table may have more batch sizes
@@ -85,6 +86,9 @@ class _Again:
         chosen = self._choice.chosen
         if self._choice.cap_w is not None and (best := self._best(math.inf)) is not None and best != chosen:
             found.append({"by": "cap", **self._compared(best), "needed_cap_w": best.needed_cap_w})
+        if self._choice.selection.feasible and (nominal := self._nominal()) is not None and nominal != chosen:
+            odds = {"violation_probability": _rounded(nominal.violation_probability)}
+            found.append({"by": "uncertainty", **self._compared(nominal), **odds})
         if dropped:
             entry: dict[str, Any] = {"by": "memory", "batch_sizes": list(dropped), "point": None}
             with_them = self._chosen(relation=self._relation, batch_sizes=[*self._batch_sizes, *dropped])
@@ -135,11 +139,13 @@ class _Again:
                 or (j.needed_cap_w is not None and (j.needed_cap_w < cap_w or (inclusive and j.needed_cap_w == cap_w)))
             )
         ]
-        return min(
-            held,
-            key=lambda j: (j.score, j.candidate.peak_power_w or 0.0, j.point.gpu_frequency_hz, j.point.batch_size),
-            default=None,
-        )
+        return min(held, key=lambda j: order(j.score or 0.0, j.candidate), default=None)
+
+    def _nominal(self) -> Judged | None:
+        """The best point whose stated peak power is below the cap, however uncertain it is."""
+        choice = self._choice
+        held = [j for j in choice.judged if j.score is not None and below_cap(j.candidate.peak_power_w, choice.cap_w)]
+        return min(held, key=lambda j: order(j.score or 0.0, j.candidate), default=None)
 
     def _chosen(self, *, relation: RelationVector | None, batch_sizes: Sequence[int]) -> Judged | None:
         choice = self._choice

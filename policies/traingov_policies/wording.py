@@ -60,7 +60,7 @@ def _chosen(detail: Mapping[str, Any]) -> str:
             text += f", {_watts(detail['cap_w'] - chosen['peak_power_w'])} below the cap"
             if chosen["violation_probability"] > 0:
                 chance, limit = _percent(chosen["violation_probability"]), _percent(detail["violation_limit"])
-                text += f"; it exceeds the cap with {chance} probability, {limit} is allowed"
+                text += f"; it exceeds the cap with {chance} probability; less than {limit} is allowed"
     if chosen["origin"] == "predicted":
         text += ". The point is predicted, not measured: the service measures it before it uses it"
     return text + "."
@@ -88,6 +88,10 @@ def _bound(bound: Mapping[str, Any], detail: Mapping[str, Any]) -> str:
         return (
             f"The cap binds: without it, it would be {_place(bound['point'])}{_less(bound, noun)}, which draws {draws}."
         )
+    if bound["by"] == "uncertainty":
+        chance, limit = _percent(bound["violation_probability"]), _percent(detail["violation_limit"])
+        table = f"Uncertainty binds: {_place(bound['point'])}{_less(bound, noun)} is below the cap by its table value"
+        return f"{table}, but it exceeds the cap with {chance} probability; less than {limit} is allowed."
     if bound["by"] == "memory":
         sizes = _sizes(bound["batch_sizes"])
         if bound["point"] is None:
@@ -98,6 +102,8 @@ def _bound(bound: Mapping[str, Any], detail: Mapping[str, Any]) -> str:
 
 def _change(change: Mapping[str, Any], detail: Mapping[str, Any]) -> str:
     noun = _NOUN[detail["objective"]]
+    if change["what"] == "cap-up" and not detail["feasible"]:
+        return f"At a cap above {_up(change['cap_w'])} a point would stay below it: {_place(change['point'])}."
     if change["what"] == "cap-up":
         return f"At a cap above {_up(change['cap_w'])} it would be {_place(change['point'])}{_less(change, noun)}."
     if change["what"] == "cap-down":
@@ -156,7 +162,7 @@ def _less(entry: Mapping[str, Any], noun: str) -> str:
 
 def _chance(margin: Mapping[str, Any]) -> str:
     chance = margin["best_probability"]
-    return f"; it is the better one with {_percent(chance)} probability" if 0 < chance < 1 else ""
+    return f"; it is truly the best one with {_percent(chance)} probability" if 0 < chance < 1 else ""
 
 
 def _percent(share: float) -> str:

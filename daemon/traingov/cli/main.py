@@ -10,8 +10,9 @@ import click
 _COMMANDS = {
     "cap": ("remote", "cap"),
     "check": ("check", "command"),
-    "explain": ("remote", "explain"),
+    "explain": ("explain", "command"),
     "jobs": ("remote", "jobs"),
+    "lut": ("lut", "group"),
     "policy": ("remote", "policy"),
     "relation": ("relation", "group"),
     "replay": ("replay", "command"),

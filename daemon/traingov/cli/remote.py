@@ -1,4 +1,4 @@
-"""Commands that ask or tell the running service: status, jobs, explain, cap, policy."""
+"""Commands that ask or tell the running service: status, jobs, cap, policy (explain has a module of its own)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .rpc import call
 _DEFAULT_SOCKET = "/run/traingov/traingov.sock"
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that all of these take."""
+def service_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that every command takes which speaks to the service."""
     socket = click.option(
         "--socket", "path", type=click.Path(path_type=Path), envvar="TRAINGOV_SOCKET", default=_DEFAULT_SOCKET,
         show_default=True, help="Where the service listens.",
@@ -26,7 +26,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command("status")
-@_options
+@service_options
 def status(path: Path, as_json: bool) -> None:
     """What the governor does now, and what the board draws."""
     s = call(path, "status")
@@ -50,7 +50,7 @@ def status(path: Path, as_json: bool) -> None:
 
 
 @click.command("jobs")
-@_options
+@service_options
 def jobs(path: Path, as_json: bool) -> None:
     """Running jobs and the last that ended, with time and energy."""
     answer = call(path, "jobs")
@@ -66,26 +66,13 @@ def jobs(path: Path, as_json: bool) -> None:
             )
 
 
-@click.command("explain")
-@click.argument("job", required=False)
-@_options
-def explain(job: str | None, path: Path, as_json: bool) -> None:
-    """The decisions so far and why they were taken."""
-    decisions = call(path, "explain", {} if job is None else {"job": job})
-    if as_json:
-        print_json(decisions)
-        return
-    for d in decisions:
-        click.echo(f"{d['t_s']:.2f} {d['job'] or '—'} {d['kind']}: {d['text']}")
-
-
 @click.group("cap")
 def cap() -> None:
     """The power cap: mean input power over a window stays below it."""
 
 
 @cap.command("get")
-@_options
+@service_options
 def cap_get(path: Path, as_json: bool) -> None:
     """The cap in force and who set it."""
     _show_cap(call(path, "cap.get"), as_json)
@@ -95,7 +82,7 @@ def cap_get(path: Path, as_json: bool) -> None:
 @click.argument("power_w", type=float)
 @click.option("--window", "window_s", type=float, help="Seconds over which the mean is taken (default 1).")
 @click.option("--burst", "burst_w", type=float, help="Bound for the 100 ms mean as well.")
-@_options
+@service_options
 def cap_set(power_w: float, window_s: float | None, burst_w: float | None, *, path: Path, as_json: bool) -> None:
     """Set the cap to POWER_W watts."""
     params: dict[str, Any] = {"power_w": power_w}
@@ -104,7 +91,7 @@ def cap_set(power_w: float, window_s: float | None, burst_w: float | None, *, pa
 
 
 @cap.command("clear")
-@_options
+@service_options
 def cap_clear(path: Path, as_json: bool) -> None:
     """Lift the cap."""
     _show_cap(call(path, "cap.clear"), as_json)
@@ -116,7 +103,7 @@ def policy() -> None:
 
 
 @policy.command("get")
-@_options
+@service_options
 def policy_get(path: Path, as_json: bool) -> None:
     """The policy in force."""
     _show_policy(call(path, "policy.get"), as_json)
@@ -125,7 +112,7 @@ def policy_get(path: Path, as_json: bool) -> None:
 @policy.command("set")
 @click.argument("name", type=click.Choice([p.value for p in PolicyName]))
 @click.option("--objective", type=click.Choice([o.value for o in Objective]))
-@_options
+@service_options
 def policy_set(name: str, objective: str | None, path: Path, as_json: bool) -> None:
     """Choose another policy, for the running jobs too."""
     params = {"policy": name} | ({} if objective is None else {"objective": objective})

@@ -4,67 +4,73 @@ from __future__ import annotations
 
 import click
 
-from traingov_policies.lut import Lut
-from traingov_policies.relation import RelationVector
-from traingov_policies.select import Selection, select
+from traingov_policies.explaining import detail, selection_json
+from traingov_policies.robust import Choice, choose
 from traingov_policies.values import Objective
+from traingov_policies.wording import sentences
 
-from .errors import WrongInput, print_json, read_json
+from .errors import WrongInput, print_json
+from .inputs import checked_cap, choice_options, read_lut, read_relation
 
 
 @click.command("select")
 @click.option("--lut", "lut_file", required=True, metavar="L.json", help="Lookup table, traingov.lut/1.")
-@click.option("--relation", "relation_file", metavar="R.json", help="Relation vector; without it r = 1 is assumed.")
-@click.option("--cap", "cap_w", type=float, metavar="W", help="Peak power must stay below this many watts.")
-@click.option("--objective", type=click.Choice([o.value for o in Objective]), default="time", show_default=True)
+@choice_options
+@click.option("--measured-only", is_flag=True, help="Leave predicted points out, as the service does.")
+@click.option("--explain", is_flag=True, help="Say why this point, what came second, and what would change it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(lut_file: str, relation_file: str | None, cap_w: float | None, objective: str, as_json: bool) -> None:
+def command(  # noqa: PLR0917  one parameter an option
+    lut_file: str,
+    relation_file: str | None,
+    cap_w: float | None,
+    objective: str,
+    violation_probability: float,
+    measured_only: bool,
+    explain: bool,
+    as_json: bool,
+) -> None:
     """Choose the operating point from a lookup table.
 
     Times and energies are weighted by the relation vector. When no point stays below the cap, the one of least power
-    is printed with "feasible": false.
+    is printed with "feasible": false. Where the table states uncertainties, a point is taken only if it exceeds the
+    cap with less than the stated probability.
     """
-    if cap_w is not None and not 0 < cap_w < float("inf"):
-        raise WrongInput(f"--cap: must be a positive number of watts, not {cap_w}")
+    cap_w = checked_cap(cap_w)
+    lut, relation = read_lut(lut_file), read_relation(relation_file)
     try:
-        lut = Lut.from_json(_mapping(lut_file))
+        choice = choose(
+            lut, relation, cap_w, Objective(objective),
+            violation_probability=violation_probability, measured_only=measured_only,
+        )  # fmt: skip
     except ValueError as error:
         raise WrongInput(f"{lut_file}: {error}") from None
-    relation = None
-    if relation_file is not None:
-        try:
-            relation = RelationVector.from_json(_mapping(relation_file))
-        except ValueError as error:
-            raise WrongInput(f"{relation_file}: {error}") from None
-    try:
-        selection = select(lut, relation, cap_w, Objective(objective))
-    except ValueError as error:
-        raise WrongInput(f"{lut_file}: {error}") from None
-    if as_json:
-        print_json(selection.to_json())
+    if explain:
+        why = detail(choice, lut, relation, batch_sizes=lut.batch_sizes, measured_only=measured_only)
+        if as_json:
+            print_json({**why, "text": sentences(why)})
+        else:
+            click.echo("\n".join(sentences(why)))
+    elif as_json:
+        print_json(selection_json(choice))
     else:
-        _print(selection, relation is None)
+        _print(choice, relation is None)
 
 
-def _mapping(path: str) -> dict[str, object]:
-    data = read_json(path)
-    if not isinstance(data, dict):
-        raise WrongInput(f"{path}: must be a JSON object")
-    return data
-
-
-def _print(selection: Selection, assumed: bool) -> None:
-    if not selection.feasible:
-        click.echo(f"no point stays below the cap; least power: {selection.chosen.point}")
+def _print(choice: Choice, assumed: bool) -> None:
+    if not choice.selection.feasible:
+        click.echo(f"no point stays below the cap; least power: {choice.chosen.point}")
         return
-    click.echo(f"{'batch':>6} {'MHz':>7} {'T_s·r s':>10} {'peak W':>8} {'energy J':>10}")
-    for mark, c in zip(["← chosen", *[""] * len(selection.candidates)], selection.candidates, strict=False):
+    click.echo(f"{'batch':>6} {'MHz':>7} {'T_s·r s':>10} {'peak W':>8} {'energy J':>10} {'above cap':>10} {'best':>7}")
+    for mark, c in zip(["← chosen", *[""] * len(choice.judged)], choice.selection.candidates, strict=False):
+        judged = choice.of(c.point)
         numbers = [
             f"{c.point.batch_size:>6} {c.point.gpu_frequency_hz / 1e6:>7.1f}",
             *(
                 f"{'—' if value is None else format(value, '.2f'):>{width}}"
                 for value, width in ((c.time_s, 10), (c.peak_power_w, 8), (c.energy_j, 10))
             ),
+            f"{judged.violation_probability:>10.1%} {judged.best_probability:>7.1%}",
+            "predicted" if judged.origin == "predicted" else "",
             mark,
         ]
         click.echo(" ".join(numbers).rstrip())
