@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,6 +23,7 @@ from traingov_policies.values import Board
 
 from .config import Config
 from .data import data_dir
+from .decisions import Decisions
 from .device.devfreq import WriteResult
 from .device.restore import RestoreReport
 from .device.worker import DeviceWorker
@@ -38,7 +38,6 @@ log = logging.getLogger("traingov.loop")
 
 _TICK_S = 0.1
 _LOOK_S = 1.0
-_DETAILS = 7
 
 
 class Loop:
@@ -56,7 +55,7 @@ class Loop:
         self.ledger = Ledger(settings.sampling_interval_s, config.cap)
         self.luts = LutStore(config.state_dir / "lut", [config.state_dir / "priors", data_dir() / "luts"])
         self.signatures: dict[str, str] = {}
-        self.decisions: deque[dict[str, Any]] = deque(maxlen=200)
+        self.decisions = Decisions()
         self.sample: ev.Sample | None = None
         self.telemetry = ("stopped", "not started")
         self.source = TegrastatsSource(list(config.tegrastats), self._reading, self._source_state)
@@ -130,21 +129,9 @@ class Loop:
                 log.warning("%s: %s", name, text)
             case act.ClearCondition(name):
                 log.info("%s: no longer", name)
-            case act.Decided(job, kind, text, point, detail):
+            case act.Decided(job, kind, text):
                 log.info("%s%s: %s", f"{job} " if job else "", kind, text)
-                place = None if point is None else vars(point)
-                said = {"t_s": self.clock(), "job": job, "kind": kind, "text": text, "point": place}
-                if detail:
-                    self._forget_details(job)
-                    said["detail"] = detail
-                self.decisions.append(said)
-
-    def _forget_details(self, job: str | None) -> None:
-        """Keep the answer to `explain` small: the details of a job's newest choice only, and of the last few jobs."""
-        held = [d for d in self.decisions if "detail" in d]
-        for n, older in enumerate(held):
-            if older["job"] == job or n < len(held) - _DETAILS:
-                del older["detail"]
+                self.decisions.add(self.clock(), action)
 
     # -- telemetry and knob --------------------------------------------------------------------------------------
     def _reading(self, t_s: float, reading: Reading) -> None:

@@ -79,7 +79,7 @@ def _draw(
         )  # fmt: skip
     for i in range(rows):
         for j in range(columns):
-            dark = bool(known.size) and (shown[i, j] - low) / spread > 0.6
+            dark = bool(known.size) and (shown[i, j] - low) / spread > 0.65
             _number(axis, lut, panel, i, j, color="white" if dark else "black")
     axis.set_xlim(-0.5, columns - 0.5)
     axis.set_ylim(-0.5, rows - 0.5)
@@ -175,7 +175,7 @@ def _legend(figure: Any, lut: Lut, cap_w: float | None, choice: Choice | None) -
     origins = {lut.cell(p).origin for p in lut.points()}
     parts: Sequence[str] = [
         *(["frame: chosen"] if choice is not None else []),
-        *([f"red line: {cap_w:g} W"] if cap_w is not None and _cap_lines(lut, cap_w) else []),
+        *([f"red line: cap {cap_w:g} W"] if cap_w is not None and _cap_lines(lut, cap_w) else []),
         *(["hatched, italic: predicted"] if "predicted" in origins else []),
         *(["^: given up above a cap"] if "infeasible" in origins else []),
         *(["×: could not be measured"] if "failed" in origins else []),
