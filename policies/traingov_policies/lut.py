@@ -126,7 +126,7 @@ class Lut:
         """A table in which ``point`` holds ``cell``."""
         i, j = self.index(point)
 
-        def put(grid: Grid, value: Any) -> Any:
+        def put(grid: Any, value: Any) -> Any:
             row = (*grid[i][:j], value, *grid[i][j + 1 :])
             return (*grid[:i], row, *grid[i + 1 :])
 

@@ -68,7 +68,9 @@ def coordinates(lut: Lut, reference: Lut | None = None) -> Array:
     return np.stack([np.tile(u, len(v)), np.repeat(v, len(u))], axis=1)
 
 
-def estimate(at: Array, known: Array, values: Array, noise: Array, shape: Shape, mean: Array | None = None) -> Estimate:
+def estimate(
+    at: Array, known: Array, values: Array, noise: Array, *, shape: Shape, mean: Array | None = None
+) -> Estimate:
     """The posterior at every row of ``at`` [n, 2], given ``values`` [m] (logarithms) at ``known`` [m, 2].
 
     ``noise`` [m] is the standard deviation of each value (relative, since values are logarithms). ``mean`` [n + m]:

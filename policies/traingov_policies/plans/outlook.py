@@ -20,6 +20,8 @@ from ..values import Objective, OperatingPoint
 from .model import FROM_PRIOR, POWER, TIME, Array, Estimate, coordinates, estimate
 
 _MEASURED = ("measured", None)  # a table without origins holds measurements
+_REPEATS = 4  # so many measurements of one point are considered at once
+_VERY_LIKELY, _EXCLUDED = 0.9, 0.003
 _GIVEN_UP_SD = 0.02  # a peak noted when a point was given up is a lower bound: so much may be missing
 _erf = np.vectorize(math.erf, otypes=[float])
 
@@ -33,6 +35,7 @@ class AdaptiveSettings:
     of training that a better point is taken to serve. ``switch_s``, ``batch_change_s``, ``window_s``: what a change
     of clock, a change of batch size and a measurement cost. ``overshoot``: a point expected above so many caps is
     not tried. ``neighbour_chance``: a neighbour of the best point with at least this chance to beat it is measured.
+    ``doubt``: with n points measured, deviations of the score are widened by √(1 + doubt / n).
     """
 
     max_points: int = 12
@@ -42,7 +45,8 @@ class AdaptiveSettings:
     batch_change_s: float = 0.5
     window_s: float = 1.2
     overshoot: float = 1.05
-    neighbour_chance: float = 0.02
+    neighbour_chance: float = 0.01
+    doubt: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -103,33 +107,38 @@ def look(
         if not opened.any():
             return Outlook(None, None, None)
         known = None if prior is None else expect(prior, of=lut)
-        return Outlook(_first(lut, points, opened, goal, known, start_batch), None, None)
+        return Outlook(_first(lut, points, opened, goal, prior=known, start_batch=start_batch), None, None)
     noise = _typical_noise(cells)
     z = NormalDist().inv_cdf(1 - settings.violation_probability)
-    fits = _fits(expected.peak, goal.cap_w, noise, z)
-    if expected.time is None:
-        return Outlook(_way_down(lut, points, opened, fits), None, expected)
-    score, score_sd = _scores(expected, points, goal)
     known = is_candidate & np.array([c.origin in _MEASURED and c.time_s is not None for c in cells])
     risk = np.array([violation(c.peak_power_w, c.power_std_w or 0.0, goal.cap_w) for c in cells])
     safe = known & (risk < settings.violation_probability)
-    best = _best(points, cells, safe, goal)
-    if best is None and not opened.any():
-        return Outlook(None, None, expected)
-    if best is None:
-        return Outlook(_way_down(lut, points, opened, fits), None, expected)
-    lead = score[best] - score
     # A point that was measured but is not safe may be so once it is measured again and its error is smaller.
     doubtful = known & ~safe & (risk < 1 - settings.violation_probability) & (noise > 0)
-    again = _fits_again(cells, expected.peak, goal.cap_w, noise, z)
+
+    def turns_out(times: int) -> Array:
+        """Probability that each cell is found safe by so many measurements more."""
+        precise = noise / math.sqrt(times)
+        again = _fits_again(cells, expected.peak, goal.cap_w, precise, z)
+        return np.where(doubtful, again, _fits(expected.peak, goal.cap_w, precise, z))
+
+    best = _best(points, cells, safe, goal)
+    if best is None or expected.time is None:
+        down = _way_down(lut, points, opened | doubtful, turns_out(_REPEATS if noise > 0 else 1))
+        return Outlook(down, None, expected)
+    score, score_sd = _scores(expected, points, goal)
+    # Few points say little of how well the model fits: its deviations are widened as long as they are few.
+    score_sd = score_sd * math.sqrt(1 + settings.doubt / max(1, int(known.sum())))
+    lead = score[best] - score
     tried = doubtful | (opened & _admissible(lut, cells, expected.peak, goal.cap_w, settings.overshoot))
-    fits = np.where(doubtful, again, fits)
-    gain = _expected_improvement(lead, score_sd) * fits * settings.horizon_s
-    price = _price(expected.time, points, lut.samples, last or points[best], -lead, settings)
-    worth = np.where(tried, gain - price, -np.inf)
+    improvement = _expected_improvement(lead, score_sd) * settings.horizon_s
+    price = _price(expected.time, points, lut.samples, last=last, behind=-lead, settings=settings)
+    worth = np.full(len(points), -np.inf)
+    for times in range(1, _REPEATS + 1 if noise > 0 else 2):  # one measurement more, or several of the same point
+        worth = np.maximum(worth, np.where(tried, improvement * turns_out(times) - times * price, -np.inf))
     index = int(np.argmax(worth))
     if worth[index] <= 0:
-        chance = _normal_cdf(lead / score_sd) * fits
+        chance = _normal_cdf(lead / score_sd) * turns_out(1)
         near = tried & opened & _neighbours(lut, best) & (chance >= settings.neighbour_chance)
         if not near.any():
             return Outlook(None, points[best], expected)
@@ -157,7 +166,7 @@ def expect(lut: Lut, prior: Lut | None = None, of: Lut | None = None) -> Expecte
         own: Estimate | None = None if from_prior is None else getattr(from_prior, quantity)
         if own is not None:
             shape, mean = FROM_PRIOR, np.concatenate([own.mean, own.mean[which]])
-        return estimate(at, all_known[which], np.log(np.array(values)), np.array(sds), shape, mean)
+        return estimate(at, all_known[which], np.log(np.array(values)), np.array(sds), shape=shape, mean=mean)
 
     scale = target.samples / lut.samples
     time_sds = [_relative(cells[i].time_std_s, cells[i].time_s) for i in timed]
@@ -183,6 +192,7 @@ def _first(
     points: list[OperatingPoint],
     opened: NDArray[np.bool_],
     goal: Goal,
+    *,
     prior: Expected | None,
     start_batch: int | None,
 ) -> OperatingPoint:
@@ -204,19 +214,24 @@ def _first(
     return min(free, key=lambda p: (p != wanted, p.batch_size != batch, abs(points.index(p) - points.index(wanted))))
 
 
-def _way_down(lut: Lut, points: list[OperatingPoint], opened: NDArray[np.bool_], fits: Array) -> OperatingPoint:
-    """Nothing is safe yet: the highest clock that very likely is, else the point that most likely is."""
+def _way_down(lut: Lut, points: list[OperatingPoint], open_: NDArray[np.bool_], fits: Array) -> OperatingPoint | None:
+    """Nothing is safe yet: the highest clock that very likely is, else the point that most likely is.
+
+    None once that is as good as excluded for every point: then the cap is not to be kept.
+    """
     clocks = np.array([lut.gpu_frequencies_hz.index(p.gpu_frequency_hz) for p in points])
-    likely = opened & (fits >= 0.9)
-    worth = (
-        np.where(likely, clocks + fits, -np.inf) if likely.any() else np.where(opened, fits - 1e-6 * clocks, -np.inf)
-    )
-    return points[int(np.argmax(worth))]
+    likely = open_ & (fits >= _VERY_LIKELY)
+    if likely.any():
+        return points[int(np.argmax(np.where(likely, clocks + fits, -np.inf)))]
+    if not (open_ & (fits >= _EXCLUDED)).any():
+        return None
+    return points[int(np.argmax(np.where(open_, fits - 1e-6 * clocks, -np.inf)))]
 
 
 def _scores(expected: Expected, points: list[OperatingPoint], goal: Goal) -> tuple[Array, Array]:
     r = [1.0 if goal.relation is None else goal.relation.of(p.batch_size) for p in points]
-    assert expected.time is not None and expected.mean is not None
+    assert expected.time is not None
+    assert expected.mean is not None
     time = expected.time.mean + np.array([math.log(x) if x else math.inf for x in r])
     if goal.objective is Objective.TIME:
         return time, expected.time.sd
@@ -291,15 +306,18 @@ def _price(
     time: Estimate,
     points: list[OperatingPoint],
     samples: int,
-    last: OperatingPoint,
+    *,
+    last: OperatingPoint | None,
     behind: Array,
     settings: AdaptiveSettings,
 ) -> Array:
     """Seconds of training at the best point that measuring each point costs: what its own steps do not make up for."""
     steps_s = np.exp(time.mean) * np.array([p.batch_size for p in points]) / samples
-    changes = np.array([p.batch_size != last.batch_size for p in points])
-    # Without a change of batch size the step under way is waited for.
-    lasts = settings.switch_s + np.where(changes, 0.0, 0.5 * steps_s) + np.maximum(settings.window_s, steps_s)
+    changes = np.array([last is None or p.batch_size != last.batch_size for p in points])
+    switches = np.array([p != last for p in points])
+    # Without a change of batch size the step under way is waited for; the point that runs is only measured on.
+    lasts = np.where(switches, settings.switch_s + np.where(changes, 0.0, 0.5 * steps_s), 0.0)
+    lasts = lasts + np.maximum(settings.window_s, steps_s)
     lost: Array = np.where(changes, settings.batch_change_s, 0.0) + lasts * np.clip(1 - np.exp(-behind), 0.05, 1.0)
     return lost
 
