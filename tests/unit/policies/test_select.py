@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lut_tables import tables_with_relation
 
 from traingov_policies.lut import Lut
 from traingov_policies.relation import RelationVector
 from traingov_policies.select import select
 from traingov_policies.values import Objective, OperatingPoint
-
-MAYBE = st.one_of(st.none(), st.integers(1, 12).map(lambda n: n / 2))
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> Lut:
-    batches = sorted(draw(st.sets(st.sampled_from([1, 2, 4, 8, 16, 32]), min_size=1)))
-    clocks = sorted(draw(st.sets(st.integers(1, 12).map(lambda k: k * 76_800_000), min_size=1)))
-
-    def grid() -> tuple[tuple[float | None, ...], ...]:
-        return tuple(tuple(draw(MAYBE) for _ in clocks) for _ in batches)
-
-    return Lut("nano", "w", 4096, tuple(batches), tuple(clocks), grid(), grid(), grid())
-
-
-@st.composite
-def tables_with_relation(draw: st.DrawFn) -> tuple[Lut, RelationVector | None]:
-    lut = draw(tables())
-    if draw(st.booleans()):
-        return lut, None
-    values = [draw(st.one_of(st.none(), st.sampled_from([0.25, 0.5, 1.0]))) for _ in lut.batch_sizes]
-    if all(v is None for v in values):
-        return lut, None
-    return lut, RelationVector("w", lut.batch_sizes, tuple(values))
 
 
 def brute_force(lut: Lut, relation: RelationVector | None, cap: float | None, objective: Objective):
@@ -119,3 +98,13 @@ def test_a_batch_size_that_missed_the_target_is_no_candidate() -> None:
 def test_a_table_without_a_usable_row_says_what_to_do() -> None:
     with pytest.raises(ValueError, match="profile first"):
         select(Lut.empty("nano", "w", 64, (8,), (1, 2)))
+
+
+def test_predicted_cells_are_left_out_on_demand() -> None:
+    table = monotone(9)
+    origin = (("measured", "measured", "predicted"), ("predicted", "predicted", "predicted"))
+    table = replace(table, origin=origin)
+    assert select(table).chosen.point == OperatingPoint(16, 3)
+    assert select(table, measured_only=True).chosen.point == OperatingPoint(8, 2)
+    with pytest.raises(ValueError, match="profile first"):
+        select(replace(table, origin=(("predicted",) * 3,) * 2), measured_only=True)
