@@ -13,6 +13,7 @@ is the proxy's best. All three numbers are assumptions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,7 @@ def _bridge(known: dict[int, Array], count: int, rng: np.random.Generator) -> Ar
     first, last = places[0], places[-1]
     out[:, : first + 1] = walk[:, : first + 1] - walk[:, [first]] + known[first][:, None]
     out[:, last:] = walk[:, last:] - walk[:, [last]] + known[last][:, None]
-    for i, j in zip(places, places[1:], strict=False):
+    for i, j in pairwise(places):
         for k in range(i + 1, j):
             share = (k - i) / (j - i)
             noise = walk[:, k] - walk[:, i] - share * (walk[:, j] - walk[:, i])

@@ -98,6 +98,7 @@ class Twin:
         self._interval: float | None = self.settings.idle_interval_s
         self._sampling = 0
         self._ticking = False
+        self._settled, self._settled_at = False, -1
         self._next_look_s = 0.0
         self._begin_sampling()
 
@@ -208,6 +209,14 @@ class Twin:
         """The table as last persisted."""
         tables = [action.lut for _, action in self.actions if isinstance(action, PersistLut)]
         return tables[-1] if tables else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the governor has left profiling: a choice is made, or it gave up."""
+        if self._settled_at != len(self.actions):  # a state changes with a decision only; looking is not free
+            self._settled_at = len(self.actions)
+            self._settled = self.state not in ("idle", "profiling", "reference")
+        return self._settled
 
     @property
     def state(self) -> str:
