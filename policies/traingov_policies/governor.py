@@ -272,7 +272,7 @@ class Governor:
         if policy is PolicyName.ENERGY:
             return Reference(job)
         lut = job.lut or self._new_table(job, ctx)
-        plan = plan_for(lut, ctx, objective_of(job, ctx))
+        plan = plan_for(lut, ctx, job)
         return Joint(job, lut) if plan.next_point() is None else Profiling(job, plan)
 
     def _usable_table(self, event: JobRegistered, ctx: Context) -> Lut | None:
@@ -294,7 +294,7 @@ class Governor:
     def _would(self, job: Job, ctx: Context) -> str:
         """What the joint policy would do, for ``observe``."""
         if job.lut is None:
-            plan = plan_for(self._new_table(job, ctx), ctx, objective_of(job, ctx))
+            plan = plan_for(self._new_table(job, ctx), ctx, job)
             return f"no table for this workload; joint would measure at most {plan.at_most()} points"
         try:
             selection = select(job.lut, job.registered.relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes)

@@ -9,27 +9,42 @@ from .robust import VIOLATION_PROBABILITY
 from .tree import Tree
 from .values import Objective, PolicyName
 
+PLANS = ("adaptive", "staircase", "full")
+
 
 @dataclass(frozen=True)
 class ProfileSettings:
     """How a point is measured.
 
-    ``samples``: the table's s, so that T_s is comparable over batch sizes. A measurement ends once ``min_window_s``
-    and ``min_steps`` are both reached, or after one step when steps are longer than ``long_step_s``; it is given up
-    after ``max_window_s``. ``max_frequencies``: larger clock tables are thinned to at most this many. ``attempts``:
-    how often an invalid measurement is repeated before the point is marked failed.
+    ``plan``: which points are measured, one of PLANS; ``max_points`` bounds the adaptive one. ``samples``: the
+    table's s, so that T_s is comparable over batch sizes. A measurement lasts at least ``min_window_s`` and
+    ``min_steps``, or one step where steps are longer than ``long_step_s``; it ends once the step time's relative
+    standard deviation is below ``precision`` and the peak is clear of the cap, and after ``decide_window_s`` at the
+    latest; without steps it is given up after ``max_window_s``. ``power_noise``: relative standard deviation of a
+    window mean that is taken for granted, since noise is correlated within a window and cannot be seen there.
+    ``max_frequencies``: larger clock tables are thinned to at most this many. ``attempts``: how often an invalid
+    measurement is repeated before the point is marked failed.
     """
 
+    plan: str = "adaptive"
+    max_points: int = 12
     samples: int = 4096
     settle_s: float = 0.8
-    min_window_s: float = 1.5
-    min_steps: int = 3
-    long_step_s: float = 5.0
+    min_window_s: float = 1.2
+    min_steps: int = 2
+    long_step_s: float = 1.5
+    decide_window_s: float = 4.0
     max_window_s: float = 120.0
+    precision: float = 0.01
+    power_noise: float = 0.005
     min_readings: int = 5
     max_frequencies: int = 8
     attempts: int = 2
     clock_tolerance: float = 0.03
+
+    def __post_init__(self) -> None:
+        if self.plan not in PLANS:
+            raise ValueError(f"profile.plan is {self.plan!r}; use one of {', '.join(PLANS)}")
 
 
 @dataclass(frozen=True)

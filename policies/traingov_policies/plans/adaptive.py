@@ -141,6 +141,21 @@ def _weighted(
     return (1 - share) * a + share * b, a_std * b_std / math.hypot(a_std, b_std)
 
 
+def cautious(lut: Lut) -> Lut:
+    """``lut`` with predicted powers raised by two of their standard deviations: for looking up what is safe."""
+    if lut.origin is None or lut.power_std_w is None:
+        return lut
+    rows = zip(lut.peak_power_w, lut.power_std_w, lut.origin, strict=True)
+    peaks = tuple(
+        tuple(
+            p + 2 * s if o == "predicted" and p is not None and s is not None else p
+            for p, s, o in zip(*row, strict=True)
+        )
+        for row in rows
+    )
+    return replace(lut, peak_power_w=peaks)
+
+
 def filled(lut: Lut, expected: Expected | None) -> Lut:
     """``lut`` with its unmeasured cells filled in from the model, as origin "predicted" with standard deviations."""
     if expected is None or expected.time is None or expected.mean is None:

@@ -16,7 +16,9 @@ from ..values import OperatingPoint
 class Plan(Protocol):
     """Asked for points until there are none left."""
 
-    lut: Lut
+    @property
+    def lut(self) -> Lut:
+        """The table so far."""
 
     def next_point(self) -> OperatingPoint | None:
         """The next point to measure, or None when the plan is done."""

@@ -8,7 +8,7 @@ from ..events import BatchApplied, BatchFailed, CapChanged, Event, KnobReadBack,
 from ..explaining import detail
 from ..lut import Cell, Lut
 from ..measure import PointMeter, Verdict
-from ..plans import FullPlan, Plan, StaircasePlan
+from ..plans import AdaptivePlan, AdaptiveSettings, FullPlan, Plan, StaircasePlan, cautious
 from ..robust import choose
 from ..select import Selection
 from ..values import Objective, OperatingPoint
@@ -31,6 +31,8 @@ class Profiling(State):
         self._deadline_s = 0.0
         self._batch_ready = False
         self._measured = 0
+        self._cautious: tuple[Lut, Lut] | None = None
+        self._settled = False
 
     def enter(self, ctx: Context) -> State:
         """Ask the plan for its first point."""
@@ -42,14 +44,17 @@ class Profiling(State):
         return f"profiling {self._point}, {self._measured} measured, at most {self._plan.at_most()} to go"
 
     def safe_table(self) -> Lut | None:
-        """What was measured so far."""
-        return self._plan.lut
+        """What was measured so far; predicted powers with their uncertainty added."""
+        lut = self._plan.lut
+        if self._cautious is None or self._cautious[0] is not lut:
+            self._cautious = lut, cautious(lut)
+        return self._cautious[1]
 
     def handle(self, event: Event, ctx: Context) -> State:
         """Apply, settle, measure; every wait is bounded."""
         job = self._job
         if isinstance(event, CapChanged):
-            return Profiling(job, plan_for(self._plan.lut, ctx, objective_of(job, ctx)))
+            return Profiling(job, plan_for(self._plan.lut, ctx, job))
         if isinstance(event, BatchFailed) and event.job == job.name:
             return self._drop(event.batch_size, ctx, f"batch {event.batch_size} does not fit: {event.reason}")
         if isinstance(event, (BatchApplied, StepsReported)) and event.job == job.name:
@@ -73,12 +78,14 @@ class Profiling(State):
         point = self._plan.next_point()
         if point is None:
             return self._finish(ctx)
+        settled = point == self._point  # measured on: nothing changes, nothing has to settle
         self._point, self._attempt = point, 0
-        self._apply(ctx)
+        self._apply(ctx, settled=settled)
         return self
 
-    def _apply(self, ctx: Context) -> None:
+    def _apply(self, ctx: Context, *, settled: bool = False) -> None:
         assert self._point is not None
+        self._settled = settled
         self._meter = None
         self._batch_ready = self._job.batch_size == self._point.batch_size
         self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
@@ -96,7 +103,8 @@ class Profiling(State):
                 return self._judge(Verdict(None, f"the kernel set {set_hz / 1e6:g} MHz instead"), ctx)
             settings = ctx.settings.profile
             window_s = 1.0 if ctx.cap is None else ctx.cap.window_s
-            self._meter = PointMeter(self._point, ctx.now_s + settings.settle_s, settings, ctx.cap_w, window_s)
+            begin_s = ctx.now_s + (0.0 if self._settled else settings.settle_s)
+            self._meter = PointMeter(self._point, begin_s, settings, ctx.cap_w, window_s)
             return self
         if ctx.now_s > self._deadline_s:
             if not self._batch_ready:
@@ -107,18 +115,18 @@ class Profiling(State):
 
     def _judge(self, verdict: Verdict, ctx: Context) -> State:
         assert self._point is not None
-        if verdict.cell is None:
+        if verdict.invalid is not None:
             self._attempt += 1
             ctx.say(self._job, "measurement-invalid", f"{self._point}: {verdict.invalid}", self._point)
             if self._attempt < ctx.settings.profile.attempts:
                 ctx.requested = None  # write again: the clock is not what was asked for
                 self._apply(ctx)
                 return self
-            self._failed_in_row += 1
+            self._failed_in_row += verdict.cell is None
             if self._failed_in_row >= self.give_up_after:
                 ctx.condition("profiling-failed", f"{self._failed_in_row} points in a row: {verdict.invalid}")
                 return Observing(self._job, f"points cannot be measured: {verdict.invalid}")
-        else:
+        if verdict.cell is not None:
             self._failed_in_row = 0
         cell = verdict.cell or Cell(None, None, None, "failed")
         self._measured += 1
@@ -153,6 +161,7 @@ class Joint(State):
 
     def __init__(self, job: Job, lut: Lut) -> None:
         self._job, self._lut = job, lut
+        self._cautious = cautious(lut)
         self.selection: Selection | None = None
 
     def enter(self, ctx: Context) -> State:
@@ -179,7 +188,7 @@ class Joint(State):
         """A new cap or a batch that does not fit is a new choice."""
         job = self._job
         if isinstance(event, CapChanged):
-            plan = plan_for(self._lut, ctx, objective_of(job, ctx))
+            plan = plan_for(self._lut, ctx, job)
             return self.enter(ctx) if plan.next_point() is None else Profiling(job, plan)
         if isinstance(event, BatchFailed) and event.job == job.name and event.batch_size in job.batch_sizes:
             job.batch_sizes.remove(event.batch_size)
@@ -194,8 +203,8 @@ class Joint(State):
         return "joint" if self.selection is None else f"joint: {self.selection.chosen.point}"
 
     def safe_table(self) -> Lut | None:
-        """The job's table."""
-        return self._lut
+        """The job's table; predicted powers with their uncertainty added."""
+        return self._cautious
 
 
 def objective_of(job: Job, ctx: Context) -> Objective:
@@ -203,9 +212,23 @@ def objective_of(job: Job, ctx: Context) -> Objective:
     return job.registered.objective or ctx.objective
 
 
-def plan_for(lut: Lut, ctx: Context, objective: Objective) -> Plan:
-    """The staircase under the present cap for time; every point for energy, whose best clock may lie anywhere."""
-    return StaircasePlan(lut, ctx.cap_w) if objective is Objective.TIME else FullPlan(lut)
+def plan_for(lut: Lut, ctx: Context, job: Job) -> Plan:
+    """The plan that the configuration names. The staircase answers for time only: other objectives get every point."""
+    objective, profile = objective_of(job, ctx), ctx.settings.profile
+    if profile.plan == "adaptive":
+        settings = AdaptiveSettings(
+            max_points=profile.max_points,
+            violation_probability=ctx.settings.violation_probability,
+            switch_s=profile.settle_s,
+            window_s=profile.min_window_s,
+        )
+        return AdaptivePlan(
+            lut, ctx.cap_w, job.registered.relation, objective,
+            prior=job.registered.prior, settings=settings, start_batch=job.batch_size,
+        )  # fmt: skip
+    if profile.plan == "staircase" and objective is Objective.TIME:
+        return StaircasePlan(lut, ctx.cap_w)
+    return FullPlan(lut)
 
 
 def _measured_text(point: OperatingPoint, cell: Cell) -> str:

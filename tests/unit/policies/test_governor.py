@@ -21,12 +21,15 @@ from traingov_policies.events import CapChanged, Event, JobRegistered, KnobReadB
 from traingov_policies.governor import Governor
 from traingov_policies.plans import thinned
 from traingov_policies.relation import RelationVector
-from traingov_policies.settings import Settings
+from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
 from traingov_policies.values import Cap, Features, Objective, PolicyName
 
 SIX = thinned(CLOCKS, 8)
 TREE = Tree.from_json(json.loads((Path(__file__).parents[3] / "etc/trees/algorithm-1.json").read_text()))
+
+
+STAIRCASE = Settings(profile=ProfileSettings(plan="staircase"))
 
 
 def best(cap_w: float | None, r: dict[int, float] | None = None) -> tuple[int, int]:
@@ -47,12 +50,24 @@ def test_a_job_is_profiled_and_then_runs_at_the_exhaustive_best_point_under_the_
     assert (job.batch, bench.bounds[1]) == best(4.5)
     assert bench.bounds[0] == bench.bounds[1]
     assert bench.of(AdviseBatch)[-1].phase == "train"
+    origins = [origin for row in bench.lut.origin for origin in row]
+    assert 3 <= sum(origin in ("measured", "infeasible") for origin in origins) <= 12
+    assert set(origins) == {"measured", "predicted", "infeasible"}
+
+
+def test_the_papers_staircase_measures_no_more_points_than_its_bound() -> None:
+    bench = Bench(STAIRCASE, cap=Cap(4.5))
+    job = bench.register()
+    bench.run(90)
+    assert (job.batch, bench.bounds[1]) == best(4.5)
+    assert bench.bounds[0] == bench.bounds[1]
+    assert bench.of(AdviseBatch)[-1].phase == "train"
     measured = sum(origin is not None for row in bench.lut.origin for origin in row)
     assert measured <= 2 * 3 + len(SIX) - 2
 
 
 def test_measured_cells_hold_the_true_time_and_power_of_their_points() -> None:
-    bench = Bench(cap=Cap(4.5))
+    bench = Bench(STAIRCASE, cap=Cap(4.5))
     bench.register()
     bench.run(90)
     checked = 0
@@ -87,19 +102,21 @@ def test_a_stored_table_is_used_without_profiling() -> None:
     assert second.of(PersistLut) == []
 
 
-def test_a_table_cut_short_by_a_crash_is_gone_on_with() -> None:
-    first = Bench(cap=Cap(4.5))
+@pytest.mark.parametrize("plan", ["adaptive", "staircase"])
+def test_a_table_cut_short_by_a_crash_is_gone_on_with(plan: str) -> None:
+    settings = Settings(profile=ProfileSettings(plan=plan))
+    first = Bench(settings, cap=Cap(4.5))
     first.register()
-    first.run(12)
+    first.run(6)
     partial = first.lut
-    done = sum(o is not None for row in partial.origin for o in row)
-    assert done >= 2
-    second = Bench(cap=Cap(4.5))
+    before = {p for p in partial.points() if partial.cell(p).origin in ("measured", "infeasible")}
+    assert len(before) >= 2
+    second = Bench(settings, cap=Cap(4.5))
     job = second.register(lut=partial)
     second.run(90)
     assert (job.batch, second.bounds[1]) == best(4.5)
-    before = {p for p in partial.points() if partial.cell(p).origin is not None}
     assert all(second.lut.cell(p) == partial.cell(p) for p in before)
+    assert len(second.of(PersistLut)) < len(first.run(90).of(PersistLut))
 
 
 def test_a_raised_cap_measures_what_is_missing_and_takes_the_better_point() -> None:
@@ -170,9 +187,10 @@ def test_observe_decides_and_explains_but_writes_nothing(policy: PolicyName) -> 
 
 
 def test_observe_without_a_table_says_how_many_points_joint_would_measure() -> None:
-    bench = Bench(Settings(policy=PolicyName.OBSERVE), cap=Cap(4.5))
-    bench.register()
-    assert any("at most 10 points" in text for text in bench.texts("observe"))
+    for plan, most in (("staircase", 10), ("adaptive", 12), ("full", 18)):
+        bench = Bench(Settings(policy=PolicyName.OBSERVE, profile=ProfileSettings(plan=plan)), cap=Cap(4.5))
+        bench.register()
+        assert any(f"at most {most} points" in text for text in bench.texts("observe"))
 
 
 def test_the_guard_corrects_a_table_that_is_too_hopeful_and_never_winds_down_to_the_floor() -> None:
