@@ -23,7 +23,7 @@ from ..surface import Surface, mean_power_w, peak_power_w, step_time_s
 from ..surfaces.clocks import CLOCKS_HZ
 from ..surfaces.family import load_family
 from ..surfaces.published import BATCHES, CAPS_W, ROWS, calibration_row
-from ..twin import Twin
+from ..twin import Twin, settings_for
 from .boards import Array, Exact, relation_of
 from .convergence import draw
 from .published_table import level
@@ -146,8 +146,13 @@ def run_case(
     )
 
 
-def cases(members: int, *, noise: bool = True, warm: bool = True, seed: int = 3) -> list[Case]:
-    """``members`` surfaces of each family at every cap, N drawn for the calibration row."""
+def cases(
+    members: int, *, noise: bool = True, warm: bool = True, clocks: int | None = None, seed: int = 3
+) -> list[Case]:
+    """``members`` surfaces of each family at every cap, N drawn for the calibration row.
+
+    ``clocks``: at most so many are profiled; None leaves the setting as it ships.
+    """
     found: list[Case] = []
     for k, r in enumerate([r for r in ROWS if r is calibration_row(r.board, r.workload)]):
         family = load_family(r.board, r.workload)
@@ -156,6 +161,11 @@ def cases(members: int, *, noise: bool = True, warm: bool = True, seed: int = 3)
         n = draw(BATCHES[r.workload], level(family, exact, r, "baseline1"), level(family, exact, r, "baseline2"), rng)
         spec = load_board(r.board)
         spec = spec if noise else noiseless(spec)
+        settings = settings_for(spec)
+        if not noise:  # the sensor then repeats itself, which the governor would take for a stuck one
+            settings = replace(settings, profile=replace(settings.profile, min_readings=1))
+        if clocks is not None:
+            settings = replace(settings, profile=replace(settings.profile, max_frequencies=clocks))
         for m in rng.choice(len(family), min(members, len(family)), replace=False):
             for c, cap_w in enumerate(CAPS_W):
                 case = run_case(
@@ -167,6 +177,7 @@ def cases(members: int, *, noise: bool = True, warm: bool = True, seed: int = 3)
                     seed=1000 * k + 10 * int(m) + c,
                     member=int(m),
                     warm=warm,
+                    settings=settings,
                 )
                 if case is not None:
                     found.append(case)
@@ -201,8 +212,3 @@ def summary(found: Sequence[Case], name: str) -> dict[str, Any]:
 def as_rows(found: Sequence[Case]) -> list[dict[str, Any]]:
     """Every case as plain values."""
     return [asdict(case) for case in found]
-
-
-def quiet_sensor(spec: BoardSpec) -> BoardSpec:
-    """The board without sensor noise, everything else as it is: what noise alone costs."""
-    return replace(spec, sensor=replace(spec.sensor, noise_sd=0.0, white_sd=0.0))

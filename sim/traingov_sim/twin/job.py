@@ -147,6 +147,10 @@ class TwinJob:
         """Safe point, then one step."""
         if self.ended_s is not None:
             return
+        heeds = self._advice is not None and self.obeys
+        if heeds and self._pending and self._synchronises and self._window_s is not None:
+            self._wait(0, self._next)  # the window that this advice closes is to end with the device at rest
+            return
         if self._safe_point(t_s):
             self._wait(0, self._reopen)
         elif len(self._pending) >= IN_FLIGHT:
@@ -214,14 +218,14 @@ class TwinJob:
         self._advice = None
         if advice.phase == "hold" or advice.batch_size == self.batch_size:
             if advice.phase != self.phase:
-                self._cut(t_s, synced=False)
+                self._cut(t_s, self._synchronises)
                 self.phase = advice.phase
                 rest = self._synchronises and self._window_s is not None
                 self.feed(BatchApplied(t_s, self.name, self.batch_size, advice.advice))
                 return rest
             self.feed(BatchApplied(t_s, self.name, self.batch_size, advice.advice))
             return False
-        self._cut(t_s, synced=False)
+        self._cut(t_s, self._synchronises)
         self._window_s, self._steps, self._samples = None, 0, 0
         self._previous, self.batch_size, self.phase = self.batch_size, advice.batch_size, advice.phase
         self.feed(BatchApplied(t_s, self.name, self.batch_size, advice.advice))
