@@ -17,6 +17,7 @@ from .lut import Cell
 from .settings import ProfileSettings
 from .values import OperatingPoint
 
+_SEEN_S = 0.3  # the clock is shown for so long before power counts: the sensor averages and lags
 _EARLY_S = 0.4  # so long a mean may give a point up before a whole window is over
 _SURE = 2.0  # standard deviations of a window mean by which a point has to be above the cap to be given up
 _STRADDLE = 0.02  # share of a step that may have run before the clock held
@@ -71,15 +72,18 @@ class StepTimes:
 class PointMeter:
     """Collects what arrives for ``point``; ``verdict`` says when it is done.
 
-    Power counts from ``begin_s`` on, when clock and sensor have settled. A step counts when it began after that, or
-    after telemetry first showed the clock (at most 2 % of the step before it).
+    Power counts from ``begin_s`` on, when clock and sensor have settled; where telemetry shows the clock, as soon as
+    it was seen long enough, and not before ``earliest_s``. A step counts when it began after that, or after telemetry
+    first showed the clock (at most 2 % of the step before it).
     """
 
     def __init__(
-        self, point: OperatingPoint, begin_s: float, settings: ProfileSettings, cap_w: float | None, window_s: float
-    ) -> None:
+        self, point: OperatingPoint, begin_s: float, settings: ProfileSettings, cap_w: float | None, window_s: float,
+        *, earliest_s: float | None = None,
+    ) -> None:  # fmt: skip
         self.point = point
         self._begin_s = begin_s
+        self._earliest_s = begin_s if earliest_s is None else min(begin_s, earliest_s)
         self._settings = settings
         self._cap_w = cap_w
         self._window = WindowMean(window_s)
@@ -102,6 +106,10 @@ class PointMeter:
         if hz is not None:
             holds = abs(hz / self.point.gpu_frequency_hz - 1) <= self._settings.clock_tolerance
             self._held_s = None if not holds else sample.t_s if self._held_s is None else self._held_s
+        t_s, held_s = sample.t_s, self._held_s
+        if self._earliest_s <= t_s < self._begin_s and held_s is not None and t_s >= held_s + _SEEN_S:
+            self._begin_s = t_s
+            self._next_mean_s = t_s + self._window.window_s
         if sample.t_s < self._begin_s:
             return
         power = sample.input_power_w

@@ -17,7 +17,8 @@ class ProfileSettings:
     """How a point is measured.
 
     ``plan``: which points are measured, one of PLANS; ``max_points`` bounds the adaptive one. ``samples``: the
-    table's s, so that T_s is comparable over batch sizes. A measurement lasts at least ``min_window_s`` and
+    table's s, so that T_s is comparable over batch sizes. A point settles for ``settle_s``, or,
+    where telemetry shows its clock, at least ``settle_seen_s``. A measurement lasts at least ``min_window_s`` and
     ``min_steps``, or one step where steps are longer than ``long_step_s``; it ends once the step time's relative
     standard deviation is below ``precision`` and the peak is clear of the cap, and after ``decide_window_s`` at the
     latest; without steps it is given up after ``max_window_s``. ``power_noise``: relative standard deviation of a
@@ -30,6 +31,7 @@ class ProfileSettings:
     max_points: int = 12
     samples: int = 4096
     settle_s: float = 0.8
+    settle_seen_s: float = 0.8
     min_window_s: float = 1.2
     min_steps: int = 2
     long_step_s: float = 1.5

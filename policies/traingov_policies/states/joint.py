@@ -104,7 +104,8 @@ class Profiling(State):
             settings = ctx.settings.profile
             window_s = 1.0 if ctx.cap is None else ctx.cap.window_s
             begin_s = ctx.now_s + (0.0 if self._settled else settings.settle_s)
-            self._meter = PointMeter(self._point, begin_s, settings, ctx.cap_w, window_s)
+            earliest_s = ctx.now_s + settings.settle_seen_s
+            self._meter = PointMeter(self._point, begin_s, settings, ctx.cap_w, window_s, earliest_s=earliest_s)
             return self
         if ctx.now_s > self._deadline_s:
             if not self._batch_ready:
@@ -219,7 +220,7 @@ def plan_for(lut: Lut, ctx: Context, job: Job) -> Plan:
         settings = AdaptiveSettings(
             max_points=profile.max_points,
             violation_probability=ctx.settings.violation_probability,
-            switch_s=profile.settle_s,
+            switch_s=min(profile.settle_s, profile.settle_seen_s + 0.2),
             window_s=profile.min_window_s,
         )
         return AdaptivePlan(
