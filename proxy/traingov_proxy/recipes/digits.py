@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-not-found,imp
 
 from traingov_policies.relation import scaled_learning_rate
 
+from ..recipe import Recipe
 from .mlp import Adam, Floats, Labels, Mlp
 
 BATCH_SIZES = (4, 8, 16, 32, 64, 128)
@@ -155,6 +156,28 @@ def train(
     return None
 
 
+def training(max_samples: int, *, task_name: str) -> partial[float | None]:
+    """``train`` on a task, given up after ``max_samples``: what ``traingov_proxy.estimate`` takes."""
+    return partial(train, task_name=task_name, max_samples=max_samples)
+
+
 def proxy_training(max_samples: int) -> partial[float | None]:
-    """``train`` on the proxy data, given up after ``max_samples``: what ``traingov_proxy.estimate`` takes."""
-    return partial(train, task_name="proxy", max_samples=max_samples)
+    """``training`` on the proxy data."""
+    return training(max_samples, task_name="proxy")
+
+
+def _recipe(name: str, task_name: str) -> Recipe:
+    return Recipe(
+        name=name,
+        workload="digits-mlp",
+        dataset=DATASET[task_name],
+        batch_sizes=BATCH_SIZES,
+        target=TARGET_ACCURACY[task_name],
+        learning_rate_rule=LEARNING_RATE_RULE,
+        max_samples=MAX_SAMPLES,
+        with_limit=partial(training, task_name=task_name),
+    )
+
+
+PROXY = _recipe("digits", "proxy")
+TARGET = _recipe("digits-target", "target")

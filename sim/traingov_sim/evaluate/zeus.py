@@ -239,7 +239,8 @@ def _drawn(
     return _row(
         f"r from {method}", losses, runs_per_size="all recorded" if n is None else n, curves=curves,
         draws=None if n is None else ("with replacement" if replace else "each run at most once"),
-        worst_mean_over_draws=_number(max(means)), mean_runs=float(np.mean(runs_used)), mean_sizes=float(np.mean(sizes_used)),
+        worst_mean_over_draws=_number(max(means)), mean_runs=float(np.mean(runs_used)),
+        mean_sizes=float(np.mean(sizes_used)),
     )  # fmt: skip
 
 
