@@ -146,12 +146,17 @@ class PointMeter:
         if self._peak_w is not None:
             if self._peak_w >= sure_w:
                 self._given_up_w = self._peak_w
-        elif early is not None:
+        elif early is not None and self._short_steps():
             # Even if the rest of the window were as low as the lowest reading, its mean would be above the cap.
             share = self._early.window_s / self._window.window_s
             least = share * early + (1 - share) * self._lowest_w
             if least >= sure_w and len(self._readings) >= min(3, self._settings.min_readings):
                 self._given_up_w = early
+
+    def _short_steps(self) -> bool:
+        """Whether a fraction of the window is known to hold whole steps: else it may show their hungriest part only."""
+        steps = self._times.steps
+        return steps > 0 and self._times.elapsed_s / steps <= self._early.window_s / 2
 
     def surely_above(self) -> bool:
         """Whether the cap is exceeded by more than the readings' error, so that measuring on would only cost."""

@@ -2,8 +2,8 @@
 
 from .adaptive import AdaptivePlan, cautious
 from .base import Plan, thinned
+from .chances import AdaptiveSettings
 from .full import FullPlan
-from .outlook import AdaptiveSettings
 from .staircase import StaircasePlan
 
 __all__ = ["AdaptivePlan", "AdaptiveSettings", "FullPlan", "Plan", "StaircasePlan", "cautious", "thinned"]

@@ -19,7 +19,9 @@ import numpy as np
 from ..lut import Cell, Lut
 from ..relation import RelationVector
 from ..values import Objective, OperatingPoint
-from .outlook import AdaptiveSettings, Expected, Goal, Outlook, is_open, look
+from .chances import AdaptiveSettings, Goal
+from .outlook import Outlook, is_open, look
+from .view import Expected
 
 _FIELDS = ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
 
@@ -28,8 +30,7 @@ class AdaptivePlan:
     """Measures at most ``settings.max_points`` points under ``cap_w`` (see the module).
 
     ``relation`` weighs batch sizes (None: r = 1); one without a value is no candidate and is not measured. ``prior``
-    is a vendor's or an older table: the model starts from it, and it is verified, not trusted. ``start_batch`` is
-    the batch size that the job uses now.
+    is a vendor's or an older table: the model starts from it, and it is verified, not trusted.
 
     The table is the memory: which points were measured, and in ``conditions["adaptive"]`` how many for this cap,
     objective and relation. A plan made from it goes on where the one before stopped.
@@ -44,13 +45,11 @@ class AdaptivePlan:
         *,
         prior: Lut | None = None,
         settings: AdaptiveSettings | None = None,
-        start_batch: int | None = None,
     ) -> None:
         self.cap_w = cap_w
         self._goal = Goal(cap_w, relation, objective)
         self._settings = settings or AdaptiveSettings()
         self._prior = prior
-        self._start_batch = start_batch
         self._last: OperatingPoint | None = None
         self._measured = lut
         self._seen: tuple[Outlook, Lut] | None = None
@@ -110,7 +109,6 @@ class AdaptivePlan:
                 self._settings,
                 prior=self._prior,
                 last=self._last,
-                start_batch=self._start_batch,
             )
             self._seen = outlook, filled(self._measured, outlook.expected)
         return self._seen

@@ -43,7 +43,7 @@ class Shape:
 
 
 # The constant is taken from the data: its prior is centred on their mean and wide.
-TIME = Shape((0.0, -0.8, -0.15, 0.0, 0.05, 0.05), (3.0, 0.3, 0.2, 0.12, 0.12, 0.06), (0.3, 0.3, 0.2, 0.2))
+TIME = Shape((0.0, -0.7, -0.15, 0.0, 0.06, 0.05), (3.0, 0.15, 0.2, 0.12, 0.05, 0.06), (0.3, 0.3, 0.2, 0.2))
 POWER = Shape((0.0, 0.55, 0.04, 0.02, 0.15, 0.0), (3.0, 0.3, 0.06, 0.05, 0.15, 0.02), (0.4, 0.4, 0.15, 0.05))
 # Differences from a prior table: a common factor, and little else.
 FROM_PRIOR = Shape((0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (0.5, 0.15, 0.06, 0.05, 0.05, 0.02), (0.35, 0.35, 0.2, 0.1))

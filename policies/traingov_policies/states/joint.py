@@ -225,7 +225,7 @@ def plan_for(lut: Lut, ctx: Context, job: Job) -> Plan:
         )
         return AdaptivePlan(
             lut, ctx.cap_w, job.registered.relation, objective,
-            prior=job.registered.prior, settings=settings, start_batch=job.batch_size,
+            prior=job.registered.prior, settings=settings,
         )  # fmt: skip
     if profile.plan == "staircase" and objective is Objective.TIME:
         return StaircasePlan(lut, ctx.cap_w)
