@@ -1,8 +1,8 @@
 """How probably each point is the best one below the cap: a fixed Latin hypercube of normal errors (see ``robust``).
 
-No generator state enters and only products, sums and comparisons are made of the draws, so that a replay gives the
-same figures. With 1,024 draws a probability is off by 0.016 at most (one standard deviation); it informs and explains,
-the choice itself does not depend on it.
+The generator begins anew each time and only products, sums and comparisons are made of the draws, so that a replay
+gives the same figures. With 1,024 draws a probability is off by 0.016 at most (one standard deviation); it informs and
+explains, the choice itself does not depend on it.
 """
 
 from __future__ import annotations
@@ -61,13 +61,14 @@ def best_probabilities(rows: Sequence[Uncertain], cap_w: float | None, objective
         return shares
     best = np.full(_DRAWS, np.inf)
     winner = np.full(_DRAWS, -1)
-    relation_column = {b: k for k, b in enumerate(sorted({rows[i].candidate.point.batch_size for i in entries}))}
-    first = len(relation_column)
-    for n, i in enumerate(entries):
+    source = np.random.RandomState(1)  # its stream never changes with NumPy's version
+    batches = sorted({rows[i].candidate.point.batch_size for i in entries})
+    relation_z = {b: _errors(source) for b in batches}
+    for i in entries:
         row = rows[i]
-        batch = row.candidate.point.batch_size
-        time = _factor(row.time_cv, first + 2 * n) * _factor(row.relation_cv, relation_column[batch])
-        power_z = _errors(first + 2 * n + 1)
+        time = _factor(row.time_cv, _errors(source))
+        time = time * _factor(row.relation_cv, relation_z[row.candidate.point.batch_size])
+        power_z = _errors(source)
         score: Any = (row.candidate.score(objective) or 0.0) * time
         if objective is not Objective.TIME:
             score = score * np.maximum(1 + row.mean_power_cv * power_z, _FLOOR)
@@ -84,7 +85,7 @@ def best_probabilities(rows: Sequence[Uncertain], cap_w: float | None, objective
 
 
 def _contenders(rows: Sequence[Uncertain], cap_w: float | None, objective: Objective) -> list[int]:
-    """Rows that could be the best at all, in ``order``: none that is worse, beyond all doubt, than one surely feasible."""
+    """Rows that could be the best at all, in ``order``: none that is worse, beyond all doubt, than a sure one."""
     scored = [i for i, row in enumerate(rows) if row.candidate.score(objective) is not None]
     possible, surely = [], []
     for i in scored:
@@ -102,13 +103,13 @@ def _contenders(rows: Sequence[Uncertain], cap_w: float | None, objective: Objec
     return sorted(kept, key=lambda i: order(rows[i].candidate.score(objective) or 0.0, rows[i].candidate))
 
 
-def _factor(cv: float, column: int) -> Any:
-    return 1.0 if cv == 0 else np.maximum(1 + cv * _errors(column), _FLOOR)
+def _factor(cv: float, errors: Any) -> Any:
+    return 1.0 if cv == 0 else np.maximum(1 + cv * errors, _FLOOR)
 
 
-def _errors(column: int) -> Any:
-    """Standard normal errors, each of 1,024 equally likely strata once, in an order of this column's own."""
-    return _quantiles()[np.random.RandomState(column).permutation(_DRAWS)]
+def _errors(source: Any) -> Any:
+    """Standard normal errors, each of 1,024 equally likely strata once, in an order that ``source`` gives."""
+    return _quantiles()[source.random_sample(_DRAWS).argsort()]
 
 
 @lru_cache(maxsize=1)
