@@ -2,6 +2,7 @@
 
 ``traingov.tree/1``: ``{"schema", "name", "board", "max_frequency_hz", "features": [...], "tree": NODE}``, where NODE is
 a leaf ``{"gpu_frequency_hz": Hz}`` or ``{"feature", "threshold", "le": NODE, "gt": NODE, "missing": "le" | "gt"}``.
+A node on ``model_type`` has ``"values": [TEXT]`` instead of a threshold: one of them goes to ``le``, another to ``gt``.
 """
 
 from __future__ import annotations
@@ -25,13 +26,31 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """``feature`` ≤ ``threshold`` goes to ``le``, above it to ``gt``; a missing feature goes to ``missing``."""
+    """``feature`` ≤ ``threshold`` goes to ``le``, above it to ``gt``; a missing feature goes to ``missing``.
+
+    With ``values`` the feature is text: one of them goes to ``le``, any other to ``gt``.
+    """
 
     feature: str
     threshold: float
     le: Leaf | Split
     gt: Leaf | Split
     missing: str
+    values: tuple[str, ...] = ()
+
+    def question(self, branch: str) -> str:
+        """What holds on a branch, "le" or "gt", in words."""
+        if self.values:
+            return f"{self.feature} is {'' if branch == 'le' else 'not '}{' or '.join(self.values)}"
+        return f"{self.feature} {'≤' if branch == 'le' else '>'} {self.threshold:g}"
+
+    def branch(self, value: float | str | None) -> str:
+        """Where a value goes, "le" or "gt"."""
+        if value is None:
+            return self.missing
+        if isinstance(value, str):
+            return "le" if value in self.values else "gt"
+        return "le" if value <= self.threshold else "gt"
 
 
 @dataclass(frozen=True)
@@ -51,7 +70,7 @@ class Tree:
     max_frequency_hz: int
     root: Leaf | Split
 
-    def apply(self, features: Mapping[str, float | None]) -> Answer:
+    def apply(self, features: Mapping[str, float | str | None]) -> Answer:
         """The clock for ``features`` (utilization in percent, length as measured average, not padding).
 
         A feature that is None or absent follows the node's ``missing`` branch, and the path says so.
@@ -59,17 +78,15 @@ class Tree:
         node, path = self.root, []
         while isinstance(node, Split):
             value = features.get(node.feature)
+            branch = node.branch(value)
             if value is None:
-                path.append(
-                    f"{node.feature} unknown: taken as {'≤' if node.missing == 'le' else '>'} {node.threshold:g}"
-                )
-                node = node.le if node.missing == "le" else node.gt
-            elif value <= node.threshold:
-                path.append(f"{node.feature} {value:g} ≤ {node.threshold:g}")
-                node = node.le
+                taken = node.question(branch).removeprefix(f"{node.feature} ")
+                path.append(f"{node.feature} unknown: taken as {taken}")
+            elif node.values:
+                path.append(node.question(branch))
             else:
-                path.append(f"{node.feature} {value:g} > {node.threshold:g}")
-                node = node.gt
+                path.append(f"{node.feature} {value:g} {'≤' if branch == 'le' else '>'} {node.threshold:g}")
+            node = node.le if branch == "le" else node.gt
         return Answer(node.gpu_frequency_hz, tuple(path))
 
     def rules(self) -> list[str]:
@@ -81,9 +98,9 @@ class Tree:
             if isinstance(node, Leaf):
                 lines.append(f"{pad}{node.gpu_frequency_hz / 1e6:g} MHz")
                 return
-            for sign, branch, child in (("≤", "le", node.le), (">", "gt", node.gt)):
+            for branch, child in (("le", node.le), ("gt", node.gt)):
                 unknown = " or unknown" if node.missing == branch else ""
-                lines.append(f"{pad}{node.feature} {sign} {node.threshold:g}{unknown}:")
+                lines.append(f"{pad}{node.question(branch)}{unknown}:")
                 walk(child, depth + 1)
 
         walk(self.root, 0)
@@ -97,7 +114,7 @@ class Tree:
                 return {"gpu_frequency_hz": node.gpu_frequency_hz}
             return {
                 "feature": node.feature,
-                "threshold": node.threshold,
+                **({"values": list(node.values)} if node.values else {"threshold": node.threshold}),
                 "le": dump(node.le),
                 "gt": dump(node.gt),
                 "missing": node.missing,
@@ -133,16 +150,22 @@ class Tree:
             if "gpu_frequency_hz" in node:
                 return Leaf(_positive(node["gpu_frequency_hz"], f"{where}.gpu_frequency_hz"))
             feature = node.get("feature")
+            if feature not in FEATURES:
+                raise ValueError(f"tree: {where}.feature is {feature!r}, not one of {', '.join(sorted(FEATURES))}")
+            values, threshold = node.get("values", []), node.get("threshold")
             if feature not in NUMERIC:
-                raise ValueError(f"tree: {where}.feature is {feature!r}, not one of {', '.join(sorted(NUMERIC))}")
-            threshold = node.get("threshold")
+                threshold = 0.0
+                if not (isinstance(values, list) and values and all(isinstance(v, str) for v in values)):
+                    raise ValueError(f"tree: {where}.values must be a list of text, not {values!r}")
+            elif values:
+                raise ValueError(f"tree: {where}.values: {feature} is a number, give a threshold")
             if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not math.isfinite(threshold):
                 raise ValueError(f"tree: {where}.threshold must be a number, not {threshold!r}")
             missing = node.get("missing", "gt")
             if missing not in ("le", "gt"):
                 raise ValueError(f"tree: {where}.missing must be 'le' or 'gt', not {missing!r}")
             le, gt = load(node.get("le"), f"{where}.le"), load(node.get("gt"), f"{where}.gt")
-            return Split(feature, float(threshold), le, gt, missing)
+            return Split(feature, float(threshold), le, gt, missing, tuple(values))
 
         name, board = data.get("name"), data.get("board")
         if not isinstance(name, str) or not isinstance(board, str):

@@ -1,4 +1,4 @@
-"""`traingov tree`: show and apply decision trees (pinned in DESIGN 7)."""
+"""`traingov tree`: fit, show and apply decision trees (pinned in DESIGN 7)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from traingov_policies.tree import Tree
 
 from ..config import ConfigError, load_tree
 from .errors import WrongInput, print_json
+from .tree_fit import fit
 
 
 @click.group("tree")
 def group() -> None:
     """Decision trees for the energy-optimal clock."""
+
+
+group.add_command(fit)
 
 
 @group.command("apply")
@@ -23,6 +27,7 @@ def group() -> None:
 @click.option("--seq-len-avg", type=float, help="Measured average sequence length, not the padding length.")
 @click.option("--gpu-utilization", type=float, help="Percent, measured at the board's own governor (mode 0).")
 @click.option("--hidden-size", type=int)
+@click.option("--model-type", help="Such as bert, where the tree asks for it.")
 @click.option("--json", "as_json", is_flag=True)
 def apply(
     tree_file: str,
@@ -31,6 +36,7 @@ def apply(
     seq_len_avg: float | None,
     gpu_utilization: float | None,
     hidden_size: int | None,
+    model_type: str | None,
     as_json: bool,
 ) -> None:
     """The clock that a tree gives for a workload. A feature left out follows the tree's rule for missing ones."""
@@ -40,6 +46,7 @@ def apply(
             "seq_len_avg": seq_len_avg,
             "gpu_utilization": gpu_utilization,
             "hidden_size": hidden_size,
+            "model_type": model_type,
         }
     )
     if as_json:

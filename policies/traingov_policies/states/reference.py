@@ -50,6 +50,7 @@ def decide_by_tree(job: Job, ctx: Context, utilization_percent: float | None) ->
     features = job.registered.features
     answer = tree.apply(
         {
+            "model_type": features.model_type,
             "layers": features.layers,
             "hidden_size": features.hidden_size,
             "seq_len_avg": job.seq_len_avg,
