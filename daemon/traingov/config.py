@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def load_config(files: Iterable[Path] | None = None) -> Config:
             tegrastats=_command(merged["tegrastats"]),
             socket=Path(merged["socket"]),
             state_dir=Path(merged["state_dir"]),
-            cap=None if cap is None else Cap(**{k: x for k, x in cap.items() if x is not None}),
+            cap=None if cap is None else _cap(cap),
             user_group=merged["groups"]["users"],
             admin_group=merged["groups"]["admins"],
             log_level=merged["log_level"],
@@ -111,6 +112,10 @@ def read_layer(path: Path) -> dict[str, Any]:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
+    except (ValueError, OverflowError) as error:  # a scalar that looks like a date or number and is none
+        raise ConfigError(f"{path}: a value cannot be read: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f":{mark.line + 1}"
@@ -118,6 +123,11 @@ def read_layer(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}{where}: is not YAML: {' '.join(str(problem).split())}") from None
     if data is None:
         return {}
+    for keys, value in _leaves(data, []):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{path}:{_line_of(node, keys)}: {'.'.join(keys)}: must be a finite number, not {value}")
+        if isinstance(value, str) and not value.isprintable():
+            raise ConfigError(f"{path}:{_line_of(node, keys)}: {'.'.join(keys)}: must be printable text, not {value!r}")
     schema = json.loads((_SCHEMAS / "config.json").read_text(encoding="utf-8"))
     errors = sorted(jsonschema.Draft7Validator(schema).iter_errors(data), key=lambda e: [str(p) for p in e.path])
     if errors:
@@ -130,6 +140,11 @@ def read_layer(path: Path) -> dict[str, Any]:
         message = "unknown key; see the defaults in traingov.yaml" if unknown is not None else worst.message
         raise ConfigError(f"{path}:{line}: {'.'.join(keys) or 'document'}: {message}")
     assert isinstance(data, dict)
+    if data.get("cap") is not None:
+        try:
+            _cap(data["cap"])
+        except ValueError as error:
+            raise ConfigError(f"{path}:{_line_of(node, ['cap'])}: {error}") from None
     return data
 
 
@@ -140,8 +155,25 @@ def load_tree(name: str) -> Tree:
         return Tree.from_json(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"energy.tree: {path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"energy.tree: {path}: {error}") from None
+
+
+def _cap(values: Mapping[str, Any]) -> Cap:
+    return Cap(**{k: x for k, x in values.items() if x is not None})
+
+
+def _leaves(value: Any, keys: list[str]) -> Iterator[tuple[list[str], Any]]:
+    """Every scalar of a document with the keys that lead to it; keys themselves count as scalars."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield [*keys, str(key)], key
+            yield from _leaves(item, [*keys, str(key)])
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves(item, [*keys, str(number)])
+    else:
+        yield keys, value
 
 
 def _command(value: str | list[str]) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from .store import load_relations, signature_of
 
 log = logging.getLogger("traingov.desk")
 
+_LATE_S = 5.0
+_JOBS_TOLD = 30
+
 
 class Desk:
     """Implements sessions.handler.Handler on top of the loop. Nothing here waits."""
@@ -26,7 +29,6 @@ class Desk:
     def __init__(self, config: Config, loop: Loop) -> None:
         self._loop = loop
         self._sessions: dict[str, JobSession] = {}
-        self._numbers: dict[str, int] = {}
         self._registering: list[act.AdviseBatch] | None = None
         self._cap, self._cap_source = config.cap, "configuration"
         self._policy = PolicyName(config.values["policy"])
@@ -46,10 +48,9 @@ class Desk:
         loop = self._loop
         if not self._sessions:
             loop.look_at_board()
-        number = self._numbers[request.workload] = self._numbers.get(request.workload, 0) + 1
-        job = request.workload if number == 1 else f"{request.workload}-{number}"
+        job = self._name(request.workload)
         signature = signature_of(request.workload, vars(request.signature))
-        loop.signatures[request.workload] = signature
+        loop.signatures[job] = signature
         self._sessions[job] = session
         self._registering = []
         try:
@@ -73,6 +74,7 @@ class Desk:
             others = [a for a in self._registering if a.job != job]
         except BaseException:
             self._sessions.pop(job, None)  # `ended` is not called for a registration that failed
+            loop.signatures.pop(job, None)
             raise
         finally:
             self._registering = None
@@ -84,11 +86,23 @@ class Desk:
             return RegisterReply(job, request.batch_size, "hold")
         return RegisterReply(job, advice[-1].batch_size, advice[-1].phase, advice[-1].advice)
 
+    def _name(self, workload: str) -> str:
+        """A name that no running job has, nor one that ended lately and is still told of."""
+        taken = {*self._sessions, *(summary.job for summary in self._loop.ledger.ended)}
+        number, name = 1, workload
+        while name in taken:
+            number += 1
+            name = f"{workload}-{number}"
+        return name
+
     def steps(self, session: JobSession, report: StepsReport) -> None:
         """A job made progress."""
+        now_s = self._loop.clock()
+        # A window that ended long ago is news all the same; its time would only set the governor's clock back.
+        late = now_s - report.end_s > _LATE_S
         self._loop.feed(
             ev.StepsReported(
-                report.end_s,
+                now_s if late else report.end_s,
                 session.job or "",
                 report.batch_size,
                 report.steps,
@@ -113,6 +127,7 @@ class Desk:
         self._sessions.pop(job, None)
         self._loop.busy(bool(self._sessions))
         self._loop.feed(ev.JobEnded(self._loop.clock(), job, reason))
+        self._loop.signatures.pop(job, None)
         log.info("job %s ended: %s", job, reason)
 
     # -- people ------------------------------------------------------------------------
@@ -125,7 +140,7 @@ class Desk:
                 now = self._loop.clock()
                 return {
                     "running": [s.to_json() for s in self._loop.ledger.running(now)],
-                    "ended": [s.to_json() for s in self._loop.ledger.ended],
+                    "ended": [s.to_json() for s in self._loop.ledger.ended[-_JOBS_TOLD:]],
                 }
             case "explain":
                 job = params.get("job")
@@ -161,7 +176,7 @@ class Desk:
 
     def _status(self) -> dict[str, Any]:
         loop = self._loop
-        sample, board = loop.sample, loop.board
+        sample, board, snapshot = loop.sample, loop.board, loop.governor.snapshot()
         return {
             "board": board.name,
             "release": board.release,
@@ -175,5 +190,6 @@ class Desk:
             "gpu_frequency_hz": None if sample is None else sample.gpu_frequency_hz,
             "gpu_utilization": None if sample is None else sample.gpu_utilization,
             "sample_age_s": None if sample is None else loop.clock() - sample.t_s,
-            **loop.governor.snapshot(),
+            **snapshot,
+            "conditions": {**snapshot["conditions"], **loop.conditions},
         }

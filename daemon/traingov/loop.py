@@ -38,6 +38,7 @@ log = logging.getLogger("traingov.loop")
 
 _TICK_S = 0.1
 _LOOK_S = 1.0
+_RESTORE_FIRST_S, _RESTORE_MOST_S = 0.5, 30.0
 
 
 class Loop:
@@ -66,6 +67,9 @@ class Loop:
         self._busy = False
         self._tick_timer: asyncio.TimerHandle | None = None
         self._next_look_s = 0.0
+        self.conditions: dict[str, str] = {}
+        self._restore_timer: asyncio.TimerHandle | None = None
+        self._restore_wait_s = _RESTORE_FIRST_S
 
     # -- life ----------------------------------------------------------------------------------------------------
     def start(self, advise: Callable[[act.AdviseBatch], None]) -> None:
@@ -77,6 +81,9 @@ class Loop:
     def busy(self, yes: bool) -> None:
         """Whether any job is registered: without one nothing ticks."""
         self._busy = yes
+        if yes and self._restore_timer is not None:
+            self._restore_timer.cancel()  # the journal keeps the true originals for when this job ends
+            self._restore_timer = None
         self._next_look_s = self.clock() + _LOOK_S
         self._schedule_tick()
 
@@ -90,8 +97,9 @@ class Loop:
 
     async def stop(self) -> RestoreReport:
         """Give the knob back and end every child and thread. The sessions have been ended before."""
-        if self._tick_timer is not None:
-            self._tick_timer.cancel()
+        for timer in (self._tick_timer, self._restore_timer):
+            if timer is not None:
+                timer.cancel()
         self.source.stop()
         report = await asyncio.get_running_loop().run_in_executor(None, self.worker.restore_now, 5.0)
         await self.source.wait_stopped()
@@ -118,13 +126,13 @@ class Loop:
                 self.worker.set_bounds(min_hz, max_hz, self._written)
             case act.RestoreGpuBounds(reason):
                 log.info("GPU bounds given back: %s", reason)
-                self.worker.restore(self._restored)
+                self._give_back()
             case act.AdviseBatch():
                 self._advise(action)
             case act.SetSamplingInterval(interval_s):
                 self.source.set_interval(interval_s)
-            case act.PersistLut(lut):
-                self._persist(lut)
+            case act.PersistLut(lut, job):
+                self._persist(lut, job)
             case act.RaiseCondition(name, text):
                 log.warning("%s: %s", name, text)
             case act.ClearCondition(name):
@@ -174,16 +182,30 @@ class Loop:
         )
 
     def _looked(self, bounds: Any) -> None:
-        if bounds is not None and self._busy:
-            self.feed(ev.KnobReadBack(self.clock(), None, None, bounds.min_hz, bounds.max_hz))
+        if self._busy:
+            low, high = (None, None) if bounds is None else (bounds.min_hz, bounds.max_hz)
+            self.feed(ev.KnobReadBack(self.clock(), None, None, low, high))
+
+    def _give_back(self) -> None:
+        self._restore_timer = None
+        self.worker.restore(self._restored)
 
     def _restored(self, report: RestoreReport) -> None:
-        level = logging.ERROR if report.status == "failed" else logging.INFO
-        log.log(level, "restore %s: %s", report.status, report.text)
+        if report.status != "failed":
+            log.info("restore %s: %s", report.status, report.text)
+            self.conditions.pop("not-given-back", None)
+            self._restore_wait_s = _RESTORE_FIRST_S
+            return
+        log.error("restore failed: %s", report.text)
+        self.conditions["not-given-back"] = f"the GPU's bounds could not be given back, tried again: {report.text}"
+        if not self._busy and self._restore_timer is None:
+            self._restore_timer = asyncio.get_running_loop().call_later(self._restore_wait_s, self._give_back)
+            self._restore_wait_s = min(2 * self._restore_wait_s, _RESTORE_MOST_S)
 
-    def _persist(self, lut: Lut) -> None:
-        signature = self.signatures.get(lut.workload, lut.workload)
-        kept = replace(lut, signature=signature, measured_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        board = self.board
+    def _persist(self, lut: Lut, job: str) -> None:
+        signature, board = self.signatures.get(job, lut.workload), self.board
+        known = self.luts.get(board, signature)
+        kept = lut if known is None else known.overlaid(lut)  # batch sizes that this job does not use are not lost
+        kept = replace(kept, signature=signature, measured_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         self.luts.remember(board, signature, kept)
         self._keeper.keep(f"table {signature}", lambda: self.luts.save(board, signature, kept))

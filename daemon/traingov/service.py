@@ -18,6 +18,7 @@ from .data import data_dir
 from .desk import Desk
 from .device.restore import JOURNAL_NAME, restore
 from .device.worker import DeviceWorker
+from .logs import log_from_a_thread
 from .loop import Loop
 from .notify import notify
 from .recorder import Recorder
@@ -42,19 +43,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="write every event and action to FILE")
     options = parser.parse_args(argv)
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
         config = load_config(options.config)
-        logging.getLogger().setLevel(config.log_level.upper())
         table = RailTable.load(data_dir() / "boards")
     except (ConfigError, RailTableError, FileNotFoundError) as error:
         print(f"traingovd: {error}", file=sys.stderr)
         return 2
+    listener = log_from_a_thread(config.log_level)
     try:
         return asyncio.run(_serve(config, table, options.record))
     except (ListenError, OSError, ConfigError) as error:
         print(f"traingovd: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
+    finally:
+        listener.stop()
 
 
 async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
@@ -79,8 +81,10 @@ async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
     listener = inherited_listener(os.environ)  # systemd's socket unit, where there is one
     server = SessionServer(config.socket, desk, access=access, board=board.name, listener=listener)
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):  # their default would end us with the clock pinned
+        signal.signal(number, signal.SIG_IGN)
     config.socket.parent.mkdir(parents=True, exist_ok=True)
     await server.start()
     loop.start(desk.advise)

@@ -24,6 +24,9 @@ from traingov_policies.values import Board
 
 log = logging.getLogger("traingov.store")
 
+# What a damaged or foreign JSON document can make of a reader: none of it may keep the service from starting.
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
+
 
 def signature_of(workload: str, parts: Mapping[str, str | None]) -> str:
     """A workload's identity: its name, and a short digest of architecture, input shape, precision and optimizer."""
@@ -111,7 +114,7 @@ def _read(path: Path) -> Lut | None:
         return Lut.from_json(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         log.warning("table %s cannot be read (%s): its workload is profiled anew", path, error.strerror)
-    except (ValueError, AttributeError) as error:
+    except _UNREADABLE as error:
         set_aside(path, str(error))
     return None
 
@@ -120,7 +123,7 @@ def _read_prior(path: Path) -> Lut | None:
     """A prior, or None. A damaged one is passed over and left where it is: the folder is not ours to change."""
     try:
         return Lut.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, *_UNREADABLE) as error:
         log.warning("prior table %s cannot be used: %s", path, error)
     return None
 
@@ -146,7 +149,7 @@ def load_relations(directories: Iterable[Path]) -> dict[str, RelationVector]:
         for path in sorted(directory.glob("*.json")):
             try:
                 relation = RelationVector.from_json(json.loads(path.read_text(encoding="utf-8")))
-            except (OSError, ValueError, AttributeError) as error:
+            except (OSError, *_UNREADABLE) as error:
                 log.warning("relation vector %s cannot be used: %s", path, error)
             else:
                 found.setdefault(relation.workload, relation)

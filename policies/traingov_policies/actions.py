@@ -48,9 +48,10 @@ class SetSamplingInterval:
 
 @dataclass(frozen=True)
 class PersistLut:
-    """Keep this table: it was just measured."""
+    """Keep this table: ``job`` just measured (part of) it."""
 
     lut: Lut
+    job: str = ""
 
 
 @dataclass(frozen=True)

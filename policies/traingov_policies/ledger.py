@@ -9,6 +9,9 @@ from .energy import EnergyMeter, TimeAbove
 from .events import CapChanged, Event, JobEnded, JobRegistered, Sample, StepsReported
 from .values import Cap
 
+# A reading that is missing now and then leaves the window mean judged; longer silence does not.
+_BRIDGED_S = 0.1
+
 
 @dataclass(frozen=True)
 class JobSummary:
@@ -74,6 +77,7 @@ class Ledger:
         self.compute = EnergyMeter(sampling_interval_s)
         self._above = TimeAbove(None if cap is None else cap.power_w, 1.0 if cap is None else cap.window_s)
         self._folded = [0.0, 0.0, 0.0]
+        self._last_power_s = float("-inf")
         self._accounts: dict[str, _Account] = {}
         self._keep = keep
         self.ended: list[JobSummary] = []
@@ -81,9 +85,14 @@ class Ledger:
     def see(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, Sample):
-            self.input.add(event.t_s, event.input_power_w)
+            power = event.input_power_w
+            self.input.add(event.t_s, power)
             self.compute.add(event.t_s, event.compute_power_w)
-            self._above.add(event.t_s, event.input_power_w)
+            if power is not None:
+                self._last_power_s = event.t_s
+                self._above.add(event.t_s, power)
+            elif event.t_s - self._last_power_s > _BRIDGED_S:
+                self._above.add(event.t_s, None)
         elif isinstance(event, StepsReported):
             account = self._accounts.get(event.job)
             if account is not None:
@@ -133,6 +142,9 @@ class Ledger:
 
     def _cap(self, cap: Cap | None) -> None:
         above = self._above
+        if cap is not None and cap.window_s == above.window.window_s:
+            above.limit_w = cap.power_w  # the window goes on: caps that change all the time are judged as well
+            return
         for i, value in enumerate((above.above_s, above.judged_s, above.overshoot_j)):
             self._folded[i] += value
         self._above = TimeAbove(None if cap is None else cap.power_w, 1.0 if cap is None else cap.window_s)

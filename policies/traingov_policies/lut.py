@@ -11,6 +11,8 @@ from .values import OperatingPoint
 SCHEMA = "traingov.lut/1"
 ORIGINS = ("measured", "predicted", "infeasible", "failed")
 
+_GRIDS = ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
+
 Row = tuple[float | None, ...]
 Grid = tuple[Row, ...]
 
@@ -60,9 +62,12 @@ class Lut:
     def __post_init__(self) -> None:
         _ascending("batch_sizes", self.batch_sizes)
         _ascending("gpu_frequencies_hz", self.gpu_frequencies_hz)
-        if self.samples < 1:
-            raise ValueError(f"lut: samples must be at least 1, not {self.samples}")
-        for name in ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w"):
+        for name in ("board", "workload"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"lut: {name} must be text, not {getattr(self, name)!r}")
+        if not isinstance(self.samples, int) or isinstance(self.samples, bool) or self.samples < 1:
+            raise ValueError(f"lut: samples must be a whole number of at least 1, not {self.samples!r}")
+        for name in _GRIDS:
             grid = getattr(self, name)
             if grid is not None:
                 self._check_grid(name, grid)
@@ -79,7 +84,7 @@ class Lut:
                 if name == "origin":
                     if value not in ORIGINS:
                         raise ValueError(f"lut: origin[{i}][{j}] is {value!r}, not one of {', '.join(ORIGINS)}")
-                elif not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+                elif not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
                     raise ValueError(f"lut: {name}[{i}][{j}] must be a number of at least 0, not {value!r}")
 
     @classmethod
@@ -162,11 +167,54 @@ class Lut:
         return replace(
             self,
             batch_sizes=tuple(self.batch_sizes[i] for i in keep),
-            **{
-                name: pick(getattr(self, name))
-                for name in ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
-            },
+            **{name: pick(getattr(self, name)) for name in _GRIDS},
         )
+
+    def extended(self, batch_sizes: Sequence[int], gpu_frequencies_hz: Sequence[int]) -> Lut:
+        """The table over these batch sizes and clocks too: what it does not know of them is unknown."""
+        batches = tuple(sorted({*self.batch_sizes, *batch_sizes}))
+        clocks = tuple(sorted({*self.gpu_frequencies_hz, *gpu_frequencies_hz}))
+        if (batches, clocks) == (self.batch_sizes, self.gpu_frequencies_hz):
+            return self
+        rows = {b: i for i, b in enumerate(self.batch_sizes)}
+        columns = {f: j for j, f in enumerate(self.gpu_frequencies_hz)}
+
+        def spread(grid: Any) -> Any:
+            if grid is None:
+                return None
+            return tuple(
+                tuple(grid[rows[b]][columns[f]] if b in rows and f in columns else None for f in clocks)
+                for b in batches
+            )
+
+        grids = {name: spread(getattr(self, name)) for name in _GRIDS}
+        return replace(self, batch_sizes=batches, gpu_frequencies_hz=clocks, **grids)
+
+    def overlaid(self, newer: Lut) -> Lut:
+        """This table with what ``newer`` knows on top, over the batch sizes and clocks of both.
+
+        Times are brought to ``newer.samples``. A cell that ``newer`` only predicts or failed to measure does not
+        replace a measured one.
+        """
+        scale = newer.samples / self.samples
+        older = self.extended(newer.batch_sizes, newer.gpu_frequencies_hz)
+        table = newer.extended(self.batch_sizes, self.gpu_frequencies_hz)
+        for point in older.points():
+            old, new = older.cell(point), table.cell(point)
+            weak = new.origin in (None, "predicted", "failed")
+            if weak and old.origin in ("measured", "infeasible"):
+                time_s = None if old.time_s is None else old.time_s * scale
+                time_std_s = None if old.time_std_s is None else old.time_std_s * scale
+                table = table.with_cell(point, replace(old, time_s=time_s, time_std_s=time_std_s))
+        return table
+
+    def without_failed(self) -> Lut:
+        """The table in which points that could not be measured are unknown again: what failed once may work now."""
+        table = self
+        for point in self.points():
+            if self.cell(point).origin == "failed":
+                table = table.with_cell(point, Cell())
+        return table
 
     def to_json(self) -> dict[str, Any]:
         """The file format ``traingov.lut/1`` as plain values."""

@@ -33,6 +33,8 @@ class RelationVector:
     origin: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.workload, str):
+            raise ValueError(f"relation: workload must be text, not {self.workload!r}")
         if not self.batch_sizes or list(self.batch_sizes) != sorted(set(self.batch_sizes)) or self.batch_sizes[0] < 1:
             raise ValueError(f"relation: batch_sizes must ascend without repeats, not {list(self.batch_sizes)}")
         if len(self.relative_samples) != len(self.batch_sizes):

@@ -40,7 +40,10 @@ def _ask(stream: Any, number: int, method: str, params: dict[str, Any]) -> Any:
     stream.write(json.dumps(request).encode() + b"\n")
     stream.flush()
     while line := stream.readline():
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except ValueError:
+            raise Failure("traingovd's answer was cut off; try again") from None
         if message.get("id") != number:
             continue
         if "error" in message:

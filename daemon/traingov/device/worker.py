@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from traingov_policies.values import Board
 
 from .board import identify
-from .bounds import ceiling
+from .bounds import Bounds, ceiling
 from .devfreq import GpuKnob, WriteResult
 from .discovery import DevfreqNode, find_gpu
 from .files import Files, SystemFiles
@@ -53,17 +55,27 @@ class TracedFiles:
 
 
 class DeviceWorker:
-    """Owns the knob. Every call returns at once; its result comes to the loop as a call of ``done``."""
+    """Owns the knob. Every call returns at once; its result comes to the loop as a call of ``done``.
+
+    Of several writes that wait, only the newest is carried out: the older ones were overtaken by a later decision.
+    A thread of its own that the process does not wait for: a kernel that never answers a write must not keep the
+    service from ending (the journal stays, and ``traingov restore`` does the rest).
+    """
 
     def __init__(self, root: str, state_dir: Path, on_write: OnWrite) -> None:
         journal_path = str(state_dir / JOURNAL_NAME)
         plain = SystemFiles(root)
         self._files: Files = TracedFiles(plain, journal_path, on_write)
         self._journal = RestoreJournal(journal_path, plain, log.warning)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="traingov-device")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._knob: GpuKnob | None = None
         self.node: DevfreqNode | None = None
+        self._wake = threading.Condition()
+        self._write: _Task | None = None
+        self._look: _Task | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="traingov-device", daemon=True)
+        self._thread.start()
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Results are handed to ``loop``."""
@@ -96,31 +108,66 @@ class DeviceWorker:
         return (self._knob.read().max_hz if self._knob is not None else None) or 0
 
     def set_bounds(self, min_hz: int, max_hz: int, done: Callable[[WriteResult], None]) -> None:
-        """Write the bounds; ``done`` gets the result on the loop."""
-        self._submit(lambda: self._set_bounds(min_hz, max_hz), done)
+        """Write the bounds; ``done`` gets the result on the loop, unless a later write overtakes this one."""
+        self._queue_write(_Task(lambda: self._set_bounds(min_hz, max_hz), done))
+
+    def restore(self, done: Callable[[RestoreReport], None]) -> None:
+        """Give the originals back; overtakes a write that waits, and is overtaken by a later one."""
+        self._queue_write(_Task(self._restore, done))
 
     def look(self, done: Callable[[Any], None]) -> None:
         """Read the bounds (``Bounds``, or None without a node)."""
-        self._submit(lambda: self._knob.read() if self._knob is not None else None, done)
-
-    def restore(self, done: Callable[[RestoreReport], None]) -> None:
-        """Give the originals back."""
-        self._submit(self._restore, done)
+        with self._wake:
+            self._look = _Task(lambda: self._knob.read() if self._knob is not None else None, done)
+            self._wake.notify()
 
     def restore_now(self, timeout_s: float) -> RestoreReport:
         """Give the originals back before the process ends; waits at most ``timeout_s``."""
+        box: queue.SimpleQueue[RestoreReport] = queue.SimpleQueue()
+        self._queue_write(_Task(self._restore, box.put, on_loop=False))
         try:
-            return self._pool.submit(self._restore).result(timeout_s)
-        except TimeoutError:
+            return box.get(timeout=timeout_s)
+        except queue.Empty:
             return RestoreReport("failed", f"restoring took more than {timeout_s:g} s: run `traingov restore`")
 
     def close(self) -> None:
-        """End the thread once what is under way is done."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Take no more work."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+
+    def _queue_write(self, task: _Task) -> None:
+        with self._wake:
+            self._write = task
+            self._wake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while self._write is None and self._look is None and not self._closed:
+                    self._wake.wait()
+                if self._write is not None:
+                    task, self._write = self._write, None
+                elif self._look is not None:
+                    task, self._look = self._look, None
+                else:
+                    return
+            try:
+                result = task.work()
+            except Exception:
+                log.exception("device: this must not happen; please report it")
+                continue
+            if not task.on_loop:
+                task.done(result)
+            elif self._loop is not None:
+                try:
+                    self._loop.call_soon_threadsafe(task.done, result)
+                except RuntimeError:
+                    return  # the loop closed: the process ends, and the journal stays for a restore
 
     def _set_bounds(self, min_hz: int, max_hz: int) -> WriteResult:
         if self._knob is None:
-            raise RuntimeError("no GPU devfreq node")
+            return WriteResult(min_hz, max_hz, Bounds(None, None), ("no GPU devfreq node: it is looked for again",))
         return self._knob.set_bounds(min_hz, max_hz)
 
     def _restore(self) -> RestoreReport:
@@ -132,20 +179,11 @@ class DeviceWorker:
             return RestoreReport("nothing", "nothing to restore: no GPU node")
         return self._knob.restore()
 
-    def _submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        def finished(future: Future[Any]) -> None:
-            if future.cancelled() or self._loop is None or self._loop.is_closed():
-                return
-            error = future.exception()
-            if error is not None:
-                log.error("device: %s", error)
-                return
-            try:
-                self._loop.call_soon_threadsafe(done, future.result())
-            except RuntimeError:
-                return  # the loop closed in the meantime: the process ends, and the journal stays for a restore
 
-        try:
-            self._pool.submit(work).add_done_callback(finished)
-        except RuntimeError:
-            return  # closing
+@dataclass(frozen=True)
+class _Task:
+    """Work for the thread; ``done`` gets its result, on the loop or (at the end) right there."""
+
+    work: Callable[[], Any]
+    done: Callable[[Any], object]
+    on_loop: bool = True

@@ -9,11 +9,14 @@ from traingov_policies.events import Sample
 from .rails import RailRule, RailTable
 from .tegrastats import Reading
 
+_RULES_KEPT = 64
+_TELL_EVERY_S = 10.0
+
 
 class Sampler:
     """Turns readings into samples. The rail rule is chosen by what readings show, and again when that changes.
 
-    ``on_rule`` is told each rule chosen, and the rails that it does not know.
+    ``on_rule`` is told a newly chosen rule and the rails that it does not know, at most every ten seconds.
     """
 
     def __init__(self, table: RailTable, board_name: str, on_rule: Callable[[RailRule, tuple[str, ...]], None]) -> None:
@@ -21,6 +24,8 @@ class Sampler:
         self._board_name = board_name
         self._on_rule = on_rule
         self._rails: frozenset[str] | None = None
+        self._rules: dict[frozenset[str], RailRule] = {}
+        self._told_s = float("-inf")
         self.rule = table.rule_for((), board_name)
 
     def sample(self, t_s: float, reading: Reading) -> Sample:
@@ -28,12 +33,21 @@ class Sampler:
         rails = reading.rails_w
         if self._rails is None or rails.keys() != self._rails:
             self._rails = frozenset(rails)
-            self.rule = self._table.rule_for(rails, self._board_name)
-            self._on_rule(self.rule, self.rule.unknown(rails))
+            known = self._rules.get(self._rails)
+            if known is None:
+                if len(self._rules) >= _RULES_KEPT:
+                    self._rules.clear()
+                known = self._rules[self._rails] = self._table.rule_for(rails, self._board_name)
+                if t_s - self._told_s >= _TELL_EVERY_S:  # rails that come and go by the line must not fill the log
+                    self._told_s = t_s
+                    self._on_rule(known, known.unknown(rails))
+            self.rule = known
         temperatures = reading.temperatures_celsius
+        power = self.rule.input_power_w(rails)
         return Sample(
             t_s,
-            self.rule.input_power_w(rails),
+            # A board that runs draws something: zero and below is a sensor's fault, not a reading.
+            power if power is not None and power > 0 else None,
             self.rule.compute_power_w(rails),
             reading.gpu_frequency_hz,
             reading.gpu_utilization,

@@ -132,7 +132,9 @@ class Profiling(State):
         cell = verdict.cell or Cell(None, None, None, "failed")
         self._measured += 1
         self._plan.tell(self._point, cell)
-        ctx.out.append(PersistLut(self._plan.lut))  # a table cut short by a crash is gone on with, not lost
+        ctx.out.append(
+            PersistLut(self._plan.lut, self._job.name)
+        )  # a table cut short by a crash is gone on with, not lost
         ctx.say(self._job, "measured", _measured_text(self._point, cell), self._point)
         return self._next(ctx)
 

@@ -43,8 +43,29 @@ def test_time_above_the_cap_is_counted_over_changes_of_the_cap() -> None:
     ledger.see(CapChanged(10.01, Cap(4.0)))
     fill(ledger, 10.02, 5.0, 5.0)
     summary = ledger.summary("j", 15.02)
-    assert summary.above_cap_s == pytest.approx(2 * (5.0 - 0.8), abs=0.1)
-    assert summary.overshoot_j == pytest.approx((5.0 - 0.8) * (0.5 + 1.0), abs=0.2)
+    # 0.8 s of the first window cannot be judged; later caps judge the window that is there
+    assert summary.above_cap_s == pytest.approx((5.0 - 0.8) + 5.0, abs=0.1)
+    assert summary.overshoot_j == pytest.approx((5.0 - 0.8) * 0.5 + 5.0 * 1.0, abs=0.2)
+
+
+def test_a_cap_that_changes_all_the_time_is_judged_all_the_same() -> None:
+    ledger = Ledger(0.01, Cap(4.5))
+    ledger.see(JobRegistered(0.0, "j", "w", (8,), 8))
+    for k in range(1000):
+        if k % 5 == 0:
+            ledger.see(CapChanged(k / 100, Cap(4.5 if k % 2 else 4.51)))
+        ledger.see(Sample(k / 100, 6.0, 3.0))
+    assert ledger.summary("j", 10.0).above_cap_s > 8.5
+
+
+def test_a_reading_missing_now_and_then_does_not_blind_the_judgement() -> None:
+    ledger = Ledger(0.01, Cap(4.5))
+    ledger.see(JobRegistered(0.0, "j", "w", (8,), 8))
+    for k in range(1000):
+        ledger.see(Sample(k / 100, None if k % 8 == 0 else 6.0, None))
+    summary = ledger.summary("j", 10.0)
+    assert summary.above_cap_s > 8.5
+    assert summary.missed >= 125
 
 
 def test_a_gap_is_told_and_not_filled() -> None:
