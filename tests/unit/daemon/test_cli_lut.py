@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from command_line import traingov
 from traingov.cli import explain as explain_module
-from traingov.cli.main import main
 from traingov.decisions import Decisions
 from traingov.store import LutStore
 from traingov_policies.actions import Decided
@@ -30,7 +30,7 @@ LUT = Lut(
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
+    return traingov(*(str(a) for a in arguments))
 
 
 def saved(path: Path, lut: Lut = LUT) -> Path:

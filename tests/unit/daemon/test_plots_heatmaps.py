@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traingov.cli.main import main
+from command_line import traingov as run
 from traingov.plots import heatmaps
 from traingov_policies.lut import Lut
 from traingov_policies.relation import RelationVector
@@ -39,7 +38,7 @@ def test_a_table_is_drawn_in_each_format(tmp_path: Path, files: tuple[str, str],
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: plots are an optional extra")
     out = tmp_path / f"plot{suffix}"
     arguments = ["lut", "plot", files[0], "-o", str(out), "--relation", files[1], "--cap", "4.2"]
-    result = CliRunner().invoke(main, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert out.read_bytes().startswith(start)
 
@@ -115,6 +114,6 @@ def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path, files:
 
 
 def test_another_kind_of_picture_is_refused_before_anything_is_drawn(tmp_path: Path, files: tuple[str, str]) -> None:
-    result = CliRunner().invoke(main, ["lut", "plot", files[0], "-o", str(tmp_path / "x.gif")])
+    result = run("lut", "plot", files[0], "-o", str(tmp_path / "x.gif"))
     assert (result.exit_code, ".png, .svg or .pdf" in result.stderr) == (2, True)
     assert not (tmp_path / "x.gif").exists()
