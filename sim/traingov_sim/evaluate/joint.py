@@ -16,12 +16,12 @@ from . import convergence, published_table, regret, training
 
 Say = Callable[[str], None]
 
-# Written by others in modules of their own; each is taken when it is there. Name → (module, function).
+# Parts with modules of their own: name → (module, function, folder of the measurements it uses).
 MORE = {
-    "profiling": ("traingov_sim.evaluate.profiling", "evaluate_profiling"),
-    "zeus": ("traingov_sim.evaluate.zeus", "evaluate_zeus"),
+    "profiling": ("traingov_sim.evaluate.profiling", "evaluate_profiling", "loudva"),
+    "zeus": ("traingov_sim.evaluate.zeus", "evaluate_zeus", "zeus"),
 }
-MEMBERS = 40  # surfaces of each family that the governor profiles in the twin
+MEMBERS = 32  # surfaces of each family that the governor profiles in the twin
 PARTS = ("table", "regret", "training", *MORE)
 
 
@@ -100,14 +100,14 @@ def regrets(members: int, quick: bool, say: Say) -> list[dict[str, Any]]:
 
 def more(name: str, quick: bool, data: Path) -> list[dict[str, Any]]:
     """The comparisons of another module; one entry that says so where it is not there."""
-    module, function = MORE[name]
+    module, function, folder = MORE[name]
     if importlib.util.find_spec(module) is None:
         return [{"comparison": name, "kind": "measured-data", "absent": f"{module} is not installed"}]
     call = getattr(importlib.import_module(module), function)
     known = inspect.signature(call).parameters
-    given = {"directory": data / name, "data": data, "quick": quick}
-    if quick and "seeds" in known:
-        given["seeds"] = 5
+    given: dict[str, Any] = {"directory": data / folder}
+    if quick:
+        given.update(seeds=1 if name == "profiling" else 5, caps=1)
     result: list[dict[str, Any]] = call(**{k: v for k, v in given.items() if k in known})
     return result
 

@@ -190,13 +190,14 @@ def speed_ups(result: RowResult) -> list[dict[str, Any]]:
 def overall(results: list[RowResult]) -> dict[str, Any]:
     """DESIGN 8 row 3: mean and peak speed-up over all cells and both baselines, one value per draw of boards.
 
-    A draw takes the same member number of every row's family. Needs families of one size.
+    A draw takes the same member number of every row's family, up to the smallest family's size.
     """
     ratios: list[Array] = []
     published: dict[str, list[float]] = {"baseline1": [], "baseline2": []}
+    draws = min(len(result.points) for result in results)
     for result in results:
         for what in ("baseline1", "baseline2"):
-            ratios.append(result.seconds[what] / result.seconds["joint"])
+            ratios.append((result.seconds[what] / result.seconds["joint"])[:draws])
             for k in range(len(CAPS_W)):
                 base, joint = published_cell(result.row, what, k), published_cell(result.row, "joint", k)
                 if base is not None and joint is not None:

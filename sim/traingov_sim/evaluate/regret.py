@@ -36,8 +36,8 @@ _HOT_W = 6.5  # what a board that has trained uncapped drew before
 
 @dataclass(frozen=True)
 class Case:
-    """One profiling run. ``loss`` is the time over the best's, less 1, over the governor's own clocks;
-    ``loss_all_clocks`` against the best of the board's full table. ``above_w``: how far the choice truly lies above
+    """One profiling run. ``loss`` is the time over the best's, less 1, both over the governor's own clocks;
+    ``loss_all_clocks`` over the board's full table. ``above_w``: how far the choice truly lies above
     the cap (0: below). ``margin_w``: how far the best point lies below it. ``profile_s``: simulated seconds.
     """
 
@@ -133,12 +133,11 @@ def run_case(
     best, best_all = truth.best(cap_w, clocks), truth.best(cap_w, truth.clocks_hz)
     if best is None or best_all is None:
         return None
-    seconds = truth.at(truth.held_back(chosen, cap_w))[0]
     above = 0.0 if cap_w is None else max(0.0, truth.at(chosen)[1] - cap_w)
     return Case(
         *(surface.board, surface.workload, member, cap_w, chosen, best),
-        seconds / truth.at(best)[0] - 1,
-        seconds / truth.at(best_all)[0] - 1,
+        truth.at(truth.held_back(chosen, cap_w, clocks))[0] / truth.at(best)[0] - 1,
+        truth.at(truth.held_back(chosen, cap_w))[0] / truth.at(best_all)[0] - 1,
         above,
         None if cap_w is None else cap_w - truth.at(best)[1],
         sum(d.kind == "measured" for d in twin.decisions),

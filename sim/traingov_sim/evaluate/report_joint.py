@@ -22,14 +22,14 @@ def print_report(console: Console, result: Mapping[str, Any]) -> None:
     for c in rows:
         if "published_mean_at_quantile" in c:
             _overall(console, c)
-        elif c["comparison"].startswith("noise-free"):
+        elif c.get("comparison", "").startswith("noise-free"):
             text = f"[bold]{c['comparison']}[/] ({c['clocks']} clocks, {c['variant']})"
             console.print(f"{text}: {c['share']:.2%} of {c['cases']} cases")
     _regret(console, [c for c in rows if "points_measured" in c])
     _training(console, rows)
-    other = [c for c in rows if not any(k in c for k in _OURS)]
-    for c in other:
-        console.print({k: v for k, v in c.items() if k != "cases"})
+    for c in rows:
+        if not any(k in c for k in _OURS):
+            console.print(_plain(c), highlight=False)
 
 
 _OURS = (
@@ -149,6 +149,17 @@ def _training(console: Console, rows: list[Comparison]) -> None:
     for c in (c for c in rows if "period_s" in c):
         means = ", ".join(f"{name}: {d['mean']:.1f} s" for name, d in c["seconds"].items())
         console.print(f"[bold]{c['comparison']}[/] (every {c['period_s']:g} s, {c['step_times_of']}): {means}")
+
+
+def _plain(c: Comparison) -> str:
+    """A comparison of another module on one line: its name, then its figures."""
+    name = str(c.get("comparison", "comparison"))
+    shown = [f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in c.items() if not _long(v)]
+    return f"{name}: " + ", ".join(text for text in shown if not text.startswith("comparison "))
+
+
+def _long(value: object) -> bool:
+    return isinstance(value, (list, dict)) and len(value) > 3
 
 
 def _range(d: Mapping[str, float], spec: str) -> str:
