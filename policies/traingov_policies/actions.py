@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .lut import Lut
+from .sweep import SweepRow
 from .values import OperatingPoint
 
 
@@ -55,6 +56,14 @@ class PersistLut:
 
 
 @dataclass(frozen=True)
+class PersistSweep:
+    """Keep these rows of an energy sweep of ``job``: all that were measured of its workload so far."""
+
+    job: str
+    rows: tuple[SweepRow, ...]
+
+
+@dataclass(frozen=True)
 class RaiseCondition:
     """Something an operator should know holds from now on."""
 
@@ -86,6 +95,7 @@ Action = (
     | AdviseBatch
     | SetSamplingInterval
     | PersistLut
+    | PersistSweep
     | RaiseCondition
     | ClearCondition
     | Decided

@@ -17,6 +17,7 @@ from .events import JobRegistered, KnobReadBack
 from .guard import Guard
 from .lut import Lut
 from .settings import Settings
+from .sweeping import SweepRun
 from .values import Board, Cap, Objective, OperatingPoint, PolicyName
 
 
@@ -71,6 +72,7 @@ class Context:
     foreign_writes: int = 0
     advice: int = 0
     last_decision: Decided | None = None
+    sweep: SweepRun | None = None
 
     @property
     def cap_w(self) -> float | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from .lut import Lut
 from .relation import RelationVector
+from .sweep import SweepRow
 from .values import Board, Cap, Features, Objective, PolicyName
 
 
@@ -141,6 +142,28 @@ class BoardFound:
 
 
 @dataclass(frozen=True)
+class SweepRequested:
+    """Somebody wants the energy of ``job`` at mode 0 and at ``clocks_hz``, for a time or a number of steps each.
+
+    With neither, the paper's five minutes. ``done`` are the rows that an earlier, interrupted sweep measured.
+    """
+
+    t_s: float
+    job: str
+    clocks_hz: tuple[int, ...]
+    duration_s: float | None = None
+    steps: int | None = None
+    done: tuple[SweepRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class SweepStopped:
+    """The sweep shall go no further; what was measured is kept."""
+
+    t_s: float
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time passed; sent at least every 100 ms while a job is registered, so that every wait is bounded."""
 
@@ -158,5 +181,7 @@ Event = (
     | PolicyChanged
     | KnobReadBack
     | BoardFound
+    | SweepRequested
+    | SweepStopped
     | Tick
 )

@@ -23,6 +23,8 @@ from .events import (
     PolicyChanged,
     Sample,
     StepsReported,
+    SweepRequested,
+    SweepStopped,
 )
 from .guard import Guard
 from .lut import Lut
@@ -32,6 +34,7 @@ from .settings import Settings
 from .states.base import Holding, Idle, Observing, Sharing, State
 from .states.joint import Joint, Profiling, objective_of, plan_for
 from .states.reference import Reference
+from .states.sweep import Sweep, due, requested
 from .tree import on_board
 from .values import Board, Cap, PolicyName
 
@@ -52,6 +55,7 @@ class Governor:
         if isinstance(event, Sample):  # by far the most frequent: keep its path short
             self._sample(event, ctx)
         elif self._bookkeeping(event, ctx):
+            self._state.leave(event, ctx)
             self._change(self._begin(ctx), ctx)
         if ctx.jobs:
             self._freshness(ctx)
@@ -78,6 +82,7 @@ class Governor:
             "guard_steps_up": ctx.guard.steps_up,
             "conditions": dict(ctx.conditions),
             "decision": None if decision is None else decision.text,
+            "sweep": None if ctx.sweep is None else ctx.sweep.to_json(),
             "jobs": [
                 {
                     "job": job.name,
@@ -141,6 +146,8 @@ class Governor:
             case PolicyChanged():
                 ctx.policy, ctx.objective = event.policy, event.objective
                 return bool(ctx.jobs)
+            case SweepRequested() | SweepStopped():
+                return requested(event, ctx)
             case KnobReadBack():
                 self._read_back(event, ctx)
             case BoardFound() if not ctx.jobs:
@@ -259,6 +266,8 @@ class Governor:
             return Observing(
                 job, "the board shows no clock table for the GPU: nothing can be set (see traingov doctor)"
             )
+        if (run := due(job, ctx)) is not None:
+            return Sweep(job, run, self._begin)
         if policy is PolicyName.OBSERVE:
             return Observing(job, "policy observe writes nothing", self._would(job, ctx))
         if policy is PolicyName.FIXED:

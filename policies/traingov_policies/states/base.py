@@ -24,6 +24,9 @@ class State:
         """React to ``event``."""
         return self
 
+    def leave(self, event: Event, ctx: Context) -> None:
+        """``event`` (a job came or went, another policy) ends this state; a new beginning follows."""
+
     def describe(self) -> str:
         """One line for ``traingov status``."""
         return self.name
