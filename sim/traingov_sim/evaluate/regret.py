@@ -100,13 +100,20 @@ class Truth:
         i, j = self.sizes.index(point[0]), self.clocks_hz.index(point[1])
         return float(self.seconds[i, j]), float(self.peak_w[i, j])
 
-    def held_back(self, point: tuple[int, int], cap_w: float | None) -> tuple[int, int]:
-        """Where the guard ends up: the highest clock at or below the point's that is truly below the cap."""
+    def held_back(
+        self, point: tuple[int, int], cap_w: float | None, clocks_hz: Sequence[int] | None = None
+    ) -> tuple[int, int]:
+        """Where the guard ends up: the highest of ``clocks_hz`` (default: all) that is not above the point's and
+        truly below the cap.
+        """
         i = self.sizes.index(point[0])
+        clocks = self.clocks_hz if clocks_hz is None else clocks_hz
         below = [
-            hz for j, hz in enumerate(self.clocks_hz) if hz <= point[1] and (cap_w is None or self.peak_w[i, j] < cap_w)
+            hz
+            for hz in clocks
+            if hz <= point[1] and (cap_w is None or self.peak_w[i, self.clocks_hz.index(hz)] < cap_w)
         ]
-        return (point[0], max(below, default=self.clocks_hz[0]))
+        return (point[0], max(below, default=clocks[0]))
 
 
 def run_case(
