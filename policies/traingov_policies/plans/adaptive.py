@@ -52,17 +52,20 @@ class AdaptivePlan:
         self._prior = prior
         self._last: OperatingPoint | None = None
         self._measured = lut
-        self._seen: tuple[Outlook, Lut] | None = None
+        self._seen: Outlook | None = None
+        self._filled: Lut | None = None
 
     @property
     def lut(self) -> Lut:
         """The table: what was measured, and predictions of the rest once there are any."""
-        return self._look()[1]
+        if self._filled is None:
+            self._filled = filled(self._measured, self._look().expected)
+        return self._filled
 
     @property
     def best(self) -> OperatingPoint | None:
         """The best measured point that keeps the guard band, None before there is one."""
-        return self._look()[0].best
+        return self._look().best
 
     @property
     def told(self) -> int:
@@ -72,7 +75,7 @@ class AdaptivePlan:
 
     def next_point(self) -> OperatingPoint | None:
         """The point whose measurement is worth most; None when none repays it or the bound is reached."""
-        return None if self.told >= self._settings.max_points else self._look()[0].next_point
+        return None if self.told >= self._settings.max_points else self._look().next_point
 
     def tell(self, point: OperatingPoint, cell: Cell) -> None:
         """Put the measurement into the table, averaged with an earlier one of the same point, and count it."""
@@ -81,12 +84,12 @@ class AdaptivePlan:
         counts = {**(counts if isinstance(counts, dict) else {}), self._key: self.told + 1}
         self._measured = replace(table, conditions={**table.conditions, "adaptive": counts})
         self._last = point
-        self._seen = None
+        self._seen = self._filled = None
 
     def drop_batch(self, batch_size: int) -> None:
         """Leave ``batch_size`` out. ValueError when none is left."""
         self._measured = self._measured.restricted([b for b in self._measured.batch_sizes if b != batch_size])
-        self._seen = None
+        self._seen = self._filled = None
 
     def at_most(self) -> int:
         """What the bound leaves, where the table has so many points."""
@@ -101,16 +104,9 @@ class AdaptivePlan:
         cap = "no cap" if goal.cap_w is None else f"{goal.cap_w:g} W"
         return f"{goal.objective.value}, {cap}, r {zlib.crc32(weights.encode()):08x}"
 
-    def _look(self) -> tuple[Outlook, Lut]:
+    def _look(self) -> Outlook:
         if self._seen is None:
-            outlook = look(
-                self._measured,
-                self._goal,
-                self._settings,
-                prior=self._prior,
-                last=self._last,
-            )
-            self._seen = outlook, filled(self._measured, outlook.expected)
+            self._seen = look(self._measured, self._goal, self._settings, prior=self._prior, last=self._last)
         return self._seen
 
 

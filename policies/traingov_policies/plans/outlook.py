@@ -32,6 +32,7 @@ from .view import Expected, expect, relative
 
 _MEASURED = ("measured", None)  # a table without origins holds measurements
 _REPEATS = 4  # so many measurements of one point are considered at once
+_ENDLESS = 50.0  # logarithm of a score that nothing beats for the worse
 _VERY_LIKELY, _EXCLUDED = 0.9, 0.003
 
 
@@ -68,8 +69,8 @@ def look(
     if expected is None:
         if not opened.any():
             return Outlook(None, None, None)
-        known = None if prior is None else expect(prior, of=lut)
-        return Outlook(_first(lut, points, opened, goal, prior=known), None, None)
+        from_prior = None if prior is None else expect(prior, of=lut)
+        return Outlook(_first(lut, points, opened, goal, prior=from_prior), None, None)
     noise = _typical_noise(cells)
     z = NormalDist().inv_cdf(1 - settings.violation_probability)
     known = is_candidate & np.array([c.origin in _MEASURED and c.time_s is not None for c in cells])
@@ -152,7 +153,7 @@ def _scores(expected: Expected, points: list[OperatingPoint], goal: Goal) -> tup
     r = [1.0 if goal.relation is None else goal.relation.of(p.batch_size) for p in points]
     assert expected.time is not None
     assert expected.mean is not None
-    time = expected.time.mean + np.array([math.log(x) if x else math.inf for x in r])
+    time = expected.time.mean + np.array([math.log(x) if x else _ENDLESS for x in r])
     if goal.objective is Objective.TIME:
         return time, expected.time.sd
     weight = 1.0 if goal.objective is Objective.ENERGY else 2.0
