@@ -13,6 +13,7 @@ from ..board.boardspec import load_board
 from ..surfaces.family import FAMILIES, load_family
 from ..surfaces.published import BATCHES, ROWS
 from . import convergence, published_table, regret, training
+from .third_batch import implied_samples
 
 Say = Callable[[str], None]
 
@@ -39,7 +40,7 @@ def evaluate_joint(
     comparisons: list[dict[str, Any]] = []
     if "table" in parts:
         say("the published table over the families")
-        comparisons += table()
+        comparisons += table() + implied_samples()
     if "regret" in parts:
         comparisons += regrets(1 if quick else members, quick, say)
     if "training" in parts:

@@ -25,6 +25,9 @@ def print_report(console: Console, result: Mapping[str, Any]) -> None:
         elif c.get("comparison", "").startswith("noise-free"):
             text = f"[bold]{c['comparison']}[/] ({c['clocks']} clocks, {c['variant']})"
             console.print(f"{text}: {c['share']:.2%} of {c['cases']} cases")
+    for c in (c for c in rows if "implied" in c):
+        ratios = "; ".join(f"{b}: {_range(d, '.2f')}" for b, d in c["implied"].items())
+        console.print(f"[bold]{c['comparison']}[/] ({c['board']} {c['dataset']}): {ratios}")
     _regret(console, [c for c in rows if "points_measured" in c])
     _training(console, rows)
     for c in rows:
