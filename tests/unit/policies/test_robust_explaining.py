@@ -152,6 +152,25 @@ def test_a_point_refused_for_its_uncertainty_is_named_with_its_chance() -> None:
     )
 
 
+def test_for_energy_times_time_the_named_change_of_r_counts_twice() -> None:
+    relation = RelationVector("w", (8, 16), (0.8, 1.0))
+    choice, why = explained(TABLE, relation, 4.5, Objective.EDP)
+    change = of(why, "changes", "relation")
+    assert (choice.chosen.point.batch_size, change["point"]["batch_size"]) == (8, 16)
+    for factor, winner in ((0.999, 8), (1.001, 16)):
+        r = 0.8 * (1 + change["more_samples"]) * factor
+        scaled = RelationVector("w", (8, 16), (r / max(r, 1.0), 1.0 / max(r, 1.0)))
+        assert choose(TABLE, scaled, 4.5, Objective.EDP).chosen.point.batch_size == winner
+
+
+def test_caps_are_rounded_to_the_side_on_which_the_sentence_stays_true() -> None:
+    peaks = ((2.0, 3.0, 4.0061), (3.0, 4.0, 5.0011))
+    _, why = explained(replace(TABLE, peak_power_w=peaks, power_std_w=None), RELATION, 4.5)
+    text = "\n".join(sentences(why))
+    assert "At a cap above 5.01 W" in text
+    assert "At a cap of 4.00 W or less" in text
+
+
 def test_what_was_assumed_is_said() -> None:
     bare = replace(TABLE, time_std_s=None, power_std_w=None)
     text = "\n".join(sentences(explained(bare, None, 4.5)[1]))
