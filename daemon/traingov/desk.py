@@ -16,6 +16,7 @@ from .sessions.handler import JobSession, Refused, RegisterReply, RegisterReques
 from .sessions.jsonrpc import INVALID_PARAMS
 from .sessions.peer import Peer
 from .store import load_relations, signature_of
+from .sweeps import request
 
 log = logging.getLogger("traingov.desk")
 
@@ -149,6 +150,8 @@ class Desk:
                 return self._cap_json()
             case "policy.get":
                 return {"policy": self._policy.value, "objective": self._objective.value}
+            case "profile.get":
+                return self._sweep_json()
         raise Refused(text=f"{method} is not known here")
 
     def command(self, method: str, params: dict[str, Any], who: Peer) -> object:
@@ -158,6 +161,8 @@ class Desk:
             self._objective = Objective(params.get("objective") or self._objective)
             self._loop.feed(ev.PolicyChanged(self._loop.clock(), self._policy, self._objective))
             return {"policy": self._policy.value, "objective": self._objective.value}
+        if method in ("profile.start", "profile.stop"):
+            return self._sweep(method, params)
         if method == "cap.set":
             try:
                 self._cap = Cap(**{k: v for k, v in params.items() if v is not None})
@@ -168,6 +173,27 @@ class Desk:
         self._cap_source = f"uid {who.uid}"
         self._loop.feed(ev.CapChanged(self._loop.clock(), self._cap, self._cap_source))
         return self._cap_json()
+
+    def _sweep(self, method: str, params: dict[str, Any]) -> object:
+        loop = self._loop
+        if method == "profile.stop":
+            loop.feed(ev.SweepStopped(loop.clock()))
+            return self._sweep_json()
+        done = {job: loop.sweeps.get(loop.board, signature) for job, signature in loop.signatures.items()}
+        loop.feed(
+            request(
+                params, now_s=loop.clock(), jobs=list(self._sessions), board=loop.board,
+                capped=self._cap is not None, done=done,
+            )
+        )  # fmt: skip
+        return self._sweep_json()
+
+    def _sweep_json(self) -> dict[str, Any]:
+        """The sweep that was last asked for, with its rows; ``sweep`` null where there was none."""
+        run = self._loop.governor.sweep
+        if run is None:
+            return {"sweep": None, "rows": []}
+        return {"sweep": run.to_json(), "rows": [vars(row) for row in run.rows]}
 
     def _cap_json(self) -> dict[str, Any]:
         cap = self._cap

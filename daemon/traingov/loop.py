@@ -30,6 +30,7 @@ from .device.worker import DeviceWorker
 from .keeper import Keeper
 from .recorder import Recorder
 from .store import LutStore
+from .sweeps import SweepStore
 from .telemetry.samples import Sampler
 from .telemetry.source import TegrastatsSource
 from .telemetry.tegrastats import Reading
@@ -55,6 +56,7 @@ class Loop:
         self.governor = Governor(board, settings, config.cap)
         self.ledger = Ledger(settings.sampling_interval_s, config.cap)
         self.luts = LutStore(config.state_dir / "lut", [config.state_dir / "priors", data_dir() / "luts"])
+        self.sweeps = SweepStore(config.state_dir / "sweeps")
         self.signatures: dict[str, str] = {}
         self.decisions = Decisions()
         self.sample: ev.Sample | None = None
@@ -133,6 +135,10 @@ class Loop:
                 self.source.set_interval(interval_s)
             case act.PersistLut(lut, job):
                 self._persist(lut, job)
+            case act.PersistSweep(job, rows):
+                signature, board = self.signatures.get(job, job), self.board
+                self.sweeps.remember(board, signature, rows)
+                self._keeper.keep(f"sweep {signature}", lambda: self.sweeps.save(board, signature, rows))
             case act.RaiseCondition(name, text):
                 log.warning("%s: %s", name, text)
             case act.ClearCondition(name):

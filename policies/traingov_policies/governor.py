@@ -27,16 +27,20 @@ from .events import (
     SweepStopped,
 )
 from .guard import Guard
+from .knob import read_back
 from .lut import Lut
 from .plans import thinned
-from .select import below_cap, select
+from .select import select
 from .settings import Settings
-from .states.base import Holding, Idle, Observing, Sharing, State
+from .states.base import Fallback, Holding, Idle, Observing, Sharing, State, safe_hz
 from .states.joint import Joint, Profiling, objective_of, plan_for
 from .states.reference import Reference
 from .states.sweep import Sweep, due, requested
+from .sweeping import SweepRun
 from .tree import on_board
 from .values import Board, Cap, PolicyName
+
+_FORGET_S = 60.0  # after so long without a job, the guard's limit of the last one is forgotten
 
 
 class Governor:
@@ -51,7 +55,7 @@ class Governor:
     def handle(self, event: Event) -> list[Action]:
         """Take one event; the actions it calls for, in the order to carry them out."""
         ctx = self._ctx
-        ctx.now_s = event.t_s
+        ctx.now_s = max(ctx.now_s, event.t_s)
         if isinstance(event, Sample):  # by far the most frequent: keep its path short
             self._sample(event, ctx)
         elif self._bookkeeping(event, ctx):
@@ -60,11 +64,19 @@ class Governor:
         if ctx.jobs:
             self._freshness(ctx)
             self._change(self._state.handle(event, ctx), ctx)
+        if ctx.begin_again:
+            ctx.begin_again = False
+            self._change(self._begin(ctx), ctx)
         self._apply(ctx)
         if not ctx.out:
             return []
         out, ctx.out = ctx.out, []
         return out
+
+    @property
+    def sweep(self) -> SweepRun | None:
+        """The energy sweep that was last asked for."""
+        return self._ctx.sweep
 
     def snapshot(self) -> dict[str, Any]:
         """The present state as plain values, for ``traingov status``."""
@@ -98,7 +110,7 @@ class Governor:
     def _sample(self, sample: Sample, ctx: Context) -> None:
         if sample.input_power_w is not None:
             ctx.last_power_s = sample.t_s
-        if self._state.guarded:
+        if self._state.guarded and ctx.clocks:
             step = ctx.guard.sample(sample.t_s, sample.input_power_w)
             if step is not None:
                 way = "up" if step.up else "down"
@@ -115,6 +127,8 @@ class Governor:
                 )
                 if first:
                     ctx.last_power_s = event.t_s
+                    if ctx.idle_since_s is None or event.t_s - ctx.idle_since_s > _FORGET_S:
+                        ctx.guard.forget()
                     ctx.out.append(SetSamplingInterval(ctx.settings.sampling_interval_s))
                 return True
             case JobEnded():
@@ -135,8 +149,10 @@ class Governor:
                 if (job := ctx.jobs.get(event.job)) is not None:
                     job.batch_size = event.batch_size
             case BatchFailed():
-                if (job := ctx.jobs.get(event.job)) is not None and job.advised is not None:
+                if (job := ctx.jobs.get(event.job)) is not None:
                     job.advised = None  # the advice did not hold: whatever comes next is new to the job
+                    if event.batch_size in job.batch_sizes:
+                        job.batch_sizes.remove(event.batch_size)
             case CapChanged():
                 ctx.cap = event.cap
                 ctx.guard.set_cap(event.cap)
@@ -149,7 +165,7 @@ class Governor:
             case SweepRequested() | SweepStopped():
                 return requested(event, ctx)
             case KnobReadBack():
-                self._read_back(event, ctx)
+                read_back(event, ctx, guarded=self._state.guarded)
             case BoardFound() if not ctx.jobs:
                 ctx.board = event.board
                 ctx.guard = Guard(ctx.settings.guard, len(event.board.gpu_frequencies_hz))
@@ -157,42 +173,6 @@ class Governor:
             case _:
                 pass
         return False
-
-    def _read_back(self, event: KnobReadBack, ctx: Context) -> None:
-        if event.requested_max_hz is None:
-            self._look(event, ctx)
-            return
-        if ctx.requested != (event.requested_min_hz, event.requested_max_hz):
-            return  # the answer to an older write; the newer one's is still to come
-        ctx.actual = event
-        if self._state.guarded:
-            ctx.guard.written(event.t_s)
-        wanted = event.requested_max_hz
-        text = None
-        if event.error is not None:
-            text = event.error
-        elif event.max_hz is not None and event.max_hz != wanted:
-            text = f"asked for {wanted / 1e6:g} MHz, the kernel set {event.max_hz / 1e6:g} MHz"
-        ctx.condition("clock-not-as-asked", text)
-
-    def _look(self, event: KnobReadBack, ctx: Context) -> None:
-        """A periodic look at the knob: has somebody else (jetson_clocks, nvpmodel) written it?"""
-        actual = ctx.actual
-        if ctx.requested is None or actual is None or actual.error is not None or event.max_hz is None:
-            return
-        if (event.min_hz, event.max_hz) == (actual.min_hz, actual.max_hz):
-            return
-        ctx.foreign_writes += 1
-        tries = ctx.settings.rewrite_tries
-        found = f"{(event.min_hz or 0) / 1e6:g} to {event.max_hz / 1e6:g} MHz"
-        if ctx.foreign_writes > tries:
-            ctx.actual = event
-            ctx.condition("foreign-writer", f"another program keeps setting {found}; left so after {tries} tries")
-        else:
-            ctx.condition(
-                "foreign-writer", f"another program set {found}; written again ({ctx.foreign_writes}/{tries})"
-            )
-            ctx.requested = None
 
     def _freshness(self, ctx: Context) -> None:
         """No telemetry, no trust: with a cap and no fresh power reading the clock becomes a safe one (DESIGN 5.3)."""
@@ -208,41 +188,32 @@ class Governor:
             ctx.guard.written(ctx.now_s)
         ctx.stale = stale
 
-    def _safe_hz(self, ctx: Context, batch_size: int | None = None) -> int:
-        """The highest clock that the table shows safe for ``batch_size`` (default: its largest), else the lowest."""
-        table = self._state.safe_table()
-        if table is None:
-            return ctx.clocks[0]
-        batch = table.batch_sizes[-1] if batch_size is None else batch_size
-        safe = [
-            p.gpu_frequency_hz
-            for p in table.points()
-            if p.batch_size == batch and below_cap(table.cell(p).peak_power_w, ctx.cap_w)
-        ]
-        return max(safe, default=ctx.clocks[0])
-
     def _allowed(self, ctx: Context) -> int | None:
         """The clock that target, guard and freshness allow together; None leaves the knob as it was found."""
         if not ctx.clocks or not ctx.jobs or isinstance(self._state, Observing):
             return None
         if ctx.stale:
-            safe = self._safe_hz(ctx)
+            safe = safe_hz(self._state.safe_table(), ctx)
             return safe if ctx.target_hz is None else min(safe, ctx.target_hz)
         if ctx.target_hz is None:
-            return None
+            held = self._state.guarded and ctx.cap is not None and ctx.guard.limit < len(ctx.clocks) - 1
+            return ctx.clocks[ctx.guard.limit] if held else None
         allowed = ctx.target_hz
         if self._state.guarded:
             allowed = min(allowed, ctx.clocks[ctx.guard.limit])
         if ctx.cap is not None and ctx.target_batch is not None:
             present = next(iter(ctx.jobs.values())).batch_size
             if present != ctx.target_batch:
-                allowed = min(allowed, self._safe_hz(ctx, present))
+                allowed = min(allowed, safe_hz(self._state.safe_table(), ctx, present))
         return allowed
 
     def _apply(self, ctx: Context) -> None:
-        if ctx.foreign_writes > ctx.settings.rewrite_tries and ctx.jobs:
-            return
         allowed = self._allowed(ctx)
+        if allowed is not None and ctx.foreign_writes > ctx.settings.rewrite_tries:
+            # Another program's bounds are respected, but never above what cap and missing telemetry allow.
+            shown = ctx.actual.max_hz if ctx.actual is not None else None
+            if ctx.cap is None or shown is None or allowed >= shown:
+                return
         why = "telemetry is stale" if ctx.stale else ctx.target_why
         if allowed is not None and allowed != ctx.target_hz and not ctx.stale:
             why = f"held back under the cap: {why}"
@@ -255,8 +226,10 @@ class Governor:
 
     def _begin(self, ctx: Context) -> State:
         """The state to begin with, given the jobs there are."""
-        ctx.foreign_writes = 0
+        for name in ("cap-infeasible", "not-governed"):
+            ctx.condition(name, None)
         if not ctx.jobs:
+            ctx.foreign_writes = 0
             return Idle()
         if len(ctx.jobs) > 1:
             return Sharing()
@@ -275,12 +248,14 @@ class Governor:
             if wanted is None:
                 tree = ctx.settings.tree
                 if tree is None:
-                    return Observing(job, "policy fixed has no clock: set fixed.gpu_frequency_hz in the configuration")
+                    return Fallback(
+                        job, "policy fixed has no clock: set fixed.gpu_frequency_hz in the configuration", None
+                    )
                 wanted = on_board(tree.apply({}).gpu_frequency_hz, tree.max_frequency_hz, ctx.clocks)
             return Holding(job, ctx.clocks[ctx.index_at_most(wanted)], "policy fixed", "fixed")
         if policy is PolicyName.ENERGY:
             return Reference(job)
-        lut = job.lut or self._new_table(job, ctx)
+        lut = (job.lut or self._new_table(job, ctx)).restricted(job.batch_sizes)
         plan = plan_for(lut, ctx, job)
         return Joint(job, lut) if plan.next_point() is None else Profiling(job, plan)
 
@@ -289,9 +264,8 @@ class Governor:
         lut = event.lut
         if lut is None or not set(lut.gpu_frequencies_hz) <= set(ctx.clocks):
             return None
-        if not set(event.batch_sizes) <= set(lut.batch_sizes):
-            return None  # batch sizes are missing: profile anew
-        return lut.restricted(event.batch_sizes)
+        # What failed once may work now; batch sizes that the table does not have are measured besides.
+        return lut.without_failed().extended(event.batch_sizes, ()).restricted(event.batch_sizes)
 
     def _new_table(self, job: Job, ctx: Context) -> Lut:
         board, profile = ctx.board, ctx.settings.profile

@@ -134,7 +134,13 @@ class Handler(Protocol):
         """The job is over: "end" (it said so), "disconnected" or "exited"."""
 
     def query(self, method: str, params: dict[str, Any]) -> object:
-        """Answer a method that only reads: status, jobs, explain, cap.get, policy.get. JSON values. Raises Refused."""
+        """Answer a method that only reads: status, jobs, explain, cap.get, policy.get, profile.get.
+
+        JSON values. Raises Refused.
+        """
 
     def command(self, method: str, params: dict[str, Any], who: Peer) -> object:
-        """Carry out a method of administrators: cap.set, cap.clear, policy.set. JSON values. Raises Refused."""
+        """Carry out a method of administrators: cap.set, cap.clear, policy.set, profile.start, profile.stop.
+
+        JSON values. Raises Refused.
+        """

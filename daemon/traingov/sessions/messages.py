@@ -118,6 +118,21 @@ METHODS: dict[str, Method] = {
             "command",
         ),
         Method("cap.clear", Record(), "command"),
+        Method("profile.get", Record(), "query"),
+        Method(
+            "profile.start",
+            Record(
+                (
+                    Field("job", Text(), required=False),
+                    Field("clocks_hz", ListOf(Integer(1, 10**10)), required=False),
+                    Field("duration_s", Number(0, 86_400), required=False),
+                    Field("steps", Integer(3, 10**9), required=False),
+                    Field("fresh", Flag(), required=False, default=False),
+                )
+            ),
+            "command",
+        ),
+        Method("profile.stop", Record(), "command"),
         Method(
             "policy.set",
             Record((Field("policy", _POLICY), Field("objective", _OBJECTIVE, required=False))),
