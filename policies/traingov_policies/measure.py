@@ -9,6 +9,7 @@ at once.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from .energy import EnergyMeter, WindowMean
@@ -99,6 +100,10 @@ class PointMeter:
         self._times = StepTimes()
         self._means: list[float] = []  # of windows that do not overlap
         self._next_mean_s = begin_s + window_s
+        self._trail: list[tuple[float, float, float]] = []  # time, joules and seconds integrated up to it
+        self._from_s: float | None = None  # the steps that count lasted from here ...
+        self._until_s = begin_s  # ... to here
+        self._enough_s: float | None = None
 
     def sample(self, sample: Sample) -> None:
         """Take a power sample; of those before ``begin_s`` only the clock is looked at."""
@@ -110,10 +115,12 @@ class PointMeter:
         if self._earliest_s <= t_s < self._begin_s and held_s is not None and t_s >= held_s + _SEEN_S:
             self._begin_s = t_s
             self._next_mean_s = t_s + self._window.window_s
-        if sample.t_s < self._begin_s:
-            return
         power = sample.input_power_w
-        self._energy.add(sample.t_s, power)
+        if held_s is not None or t_s >= self._begin_s:  # a step may count from where the clock held: so does its power
+            self._energy.add(t_s, power)
+            self._trail.append((t_s, self._energy.energy_j, self._energy.covered_s))
+        if t_s < self._begin_s:
+            return
         self._window.add(sample.t_s, power)
         self._early.add(sample.t_s, power)
         if power is not None:
@@ -130,11 +137,13 @@ class PointMeter:
         held_s = self._begin_s if self._held_s is None else min(self._begin_s, self._held_s)
         if report.batch_size == self.point.batch_size and begun_s >= held_s - max(1e-3, _STRADDLE * report.elapsed_s):
             self._times.add(report)
+            self._from_s = begun_s if self._from_s is None else min(self._from_s, begun_s)
+            self._until_s = max(self._until_s, report.t_s)
 
     def _look_at(self, t_s: float, power: float) -> None:
         mean, early, cap = self._window.value, self._early.value, self._cap_w
         self._lowest_w = power if self._lowest_w is None else min(self._lowest_w, power)
-        if mean is not None:
+        if mean is not None and t_s >= self._begin_s + self._window.window_s - 1e-6:  # whole windows only
             if self._peak_w is None or mean > self._peak_w:
                 self._peak_w = mean
             if t_s >= self._next_mean_s:
@@ -176,8 +185,9 @@ class PointMeter:
             if now_s - self._begin_s > s.max_window_s:
                 return Verdict(None, f"only {times.steps} steps in {s.max_window_s:g} s")
             return None
+        self._enough_s = now_s if self._enough_s is None else self._enough_s
         if self._peak_w is None or len(self._readings) < s.min_readings:
-            if now_s - self._begin_s < times.elapsed_s + 2 * self._window.window_s + s.min_window_s:
+            if now_s - max(self._enough_s, self._begin_s) < 2 * self._window.window_s + s.min_window_s:
                 return None  # the power readings may only be late
             if self._energy.mean_power_w is None:
                 return Verdict(None, "no power reading")
@@ -221,6 +231,15 @@ class PointMeter:
             return own  # windows shorter than a few steps differ by what part of a step they see
         mean = sum(self._means) / n
         return max(own, math.sqrt(sum((m - mean) ** 2 for m in self._means) / (n - 1) / n))
+
+    def _mean_power_w(self) -> float | None:
+        """Mean power over the steps that count: a part of a long step would not be its mean."""
+        times = [t for t, _, _ in self._trail]
+        i = 0 if self._from_s is None else bisect_left(times, self._from_s)
+        j = bisect_right(times, self._until_s) - 1
+        if j > i and self._trail[j][2] > self._trail[i][2]:
+            return (self._trail[j][1] - self._trail[i][1]) / (self._trail[j][2] - self._trail[i][2])
+        return self._energy.mean_power_w
 
     def _wrong_clock(self) -> str | None:
         """A read-back is not proof that the clock holds; what tegrastats saw is (where it shows a clock)."""

@@ -23,42 +23,47 @@ ALL_CLOCKS, FEW_CLOCKS = "all clocks", "at most 8 clocks"
 
 
 def evaluate_profiling(
-    directory: Path | None = None, seeds: int = 1, *, caps: int = 3, first_seed: int = 1000
+    data: Path | None = None, *, quick: bool = False, repeats: int = 1, caps: int = 3, first_seed: int = 1000
 ) -> list[dict[str, Any]]:
-    """Rows of plain numbers, one per surface, clock table, noise and plan; "kind" says what they rest on.
+    """Rows of plain numbers, one per surface, clock table, objective, noise and plan; "kind" says what they rest on.
 
-    ``directory``: the folder with LoudVA's tables; where it is None or lacks them, a row says so. ``seeds``: how often
-    each noisy case is repeated; ``caps``: how many caps are drawn per measured table and repetition. About a minute
-    and a half on one core with the defaults.
+    ``data``: the folder that holds ``loudva/``; where it is None or lacks a table, a row says so. ``caps``: how many
+    caps are drawn per measured table, relation and repeat; ``repeats`` of noisy cases. ``quick``: one cap, and time
+    only. About two minutes on one core with the defaults.
     """
-    return [*measured_rows(directory, seeds, caps, first_seed), *virtual_rows(seeds, first_seed)]
+    folder = None if data is None else data / "loudva"
+    objectives = (Objective.TIME,) if quick else (Objective.TIME, Objective.ENERGY, Objective.EDP)
+    drawn = 1 if quick else caps * repeats
+    return [*measured_rows(folder, objectives, drawn, first_seed), *virtual_rows(repeats, first_seed)]
 
 
-def measured_rows(data: Path | None, seeds: int, caps: int, first_seed: int) -> Iterator[dict[str, Any]]:
+def measured_rows(
+    data: Path | None, objectives: Sequence[Objective], caps: int, first_seed: int
+) -> Iterator[dict[str, Any]]:
     """LoudVA's tables: all batch sizes and powers of two, all clocks and thinned ones, objectives, noises, plans."""
     for board, name in p.LOUDVA.items():
         path = None if data is None else data / name
         if path is None or not path.is_file():
             yield {
                 "comparison": COMPARISON, "kind": "measured-data", "surface": f"loudva/{board}",
-                "missing": f"{name} is not there: its figures are left out",
+                "absent": f"{name} is not there: its figures are left out",
             }  # fmt: skip
             continue
         whole = p.measured_table(path)
         powers = [b for b in whole.batch_sizes if b & (b - 1) == 0]
         for clocks_name, clocks in ((ALL_CLOCKS, whole.clocks_hz), (FEW_CLOCKS, thinned(whole.clocks_hz, 8))):
             tables = [whole.part(sizes, clocks) for sizes in (whole.batch_sizes, powers)]
-            for objective in (Objective.TIME, Objective.ENERGY, Objective.EDP):
+            for objective in objectives:
                 plans = p.PLANS if objective is Objective.TIME else ("full", "adaptive")
                 for noise in p.NOISES if objective is Objective.TIME else p.NOISES[:2]:
-                    cases = _drawn(tables, objective, caps * seeds, first_seed)
+                    cases = _drawn(tables, objective, caps, first_seed)
                     for plan in (*plans, p.UNGUARDED) if noise == NOISE_SHOWN else plans:
                         row = _row(cases, plan, noise, 1, first_seed)
                         head = {"surface": f"loudva/{board}", "clocks": clocks_name, "objective": objective.value}
                         yield {"comparison": COMPARISON, "kind": "measured-data", **head, **row}
 
 
-def virtual_rows(seeds: int, first_seed: int) -> Iterator[dict[str, Any]]:
+def virtual_rows(repeats: int, first_seed: int) -> Iterator[dict[str, Any]]:
     """The published rows and caps on the virtual boards, with the published length of each training."""
     for clocks_name in (FEW_CLOCKS, ALL_CLOCKS):
         cases = []
@@ -72,7 +77,7 @@ def virtual_rows(seeds: int, first_seed: int) -> Iterator[dict[str, Any]]:
             ]
         for noise in p.NOISES:
             for plan in (*p.PLANS, p.UNGUARDED) if noise == NOISE_SHOWN else p.PLANS:
-                result = _row(cases, plan, noise, 1 if noise == 0 else seeds, first_seed)
+                result = _row(cases, plan, noise, 1 if noise == 0 else repeats, first_seed)
                 head = {"surface": "virtual boards", "clocks": clocks_name, "objective": "time"}
                 yield {"comparison": COMPARISON, "kind": "predicted", **head, **result}
 

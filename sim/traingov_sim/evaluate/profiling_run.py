@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +192,7 @@ def _probe(case: Case, plan_name: str, noise: float, rng: random.Random) -> _Pro
             cells.append(cell)
             probed.append((point, lasts_s))
         wide = len(table.clocks_hz)
-        grids = {
+        grids: dict[str, Any] = {
             name: tuple(tuple(getattr(c, name) for c in cells[k : k + wide]) for k in range(0, len(cells), wide))
             for name in _FIELDS
         }
