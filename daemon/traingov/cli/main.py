@@ -14,6 +14,7 @@ _COMMANDS = {
     "jobs": ("remote", "jobs"),
     "lut": ("lut", "group"),
     "policy": ("remote", "policy"),
+    "profile": ("profile", "command"),
     "relation": ("relation", "group"),
     "replay": ("replay", "command"),
     "select": ("select", "command"),
