@@ -68,6 +68,12 @@ class Context:
     target_batch: int | None = None
     target_why: str = ""
     requested: tuple[int, int] | None = None
+    ours: bool = False
+    retry_s: float = 0.0
+    retry_wait_s: float = 1.0
+    foreign_s: float = 0.0
+    begin_again: bool = False
+    idle_since_s: float | None = None
     actual: KnobReadBack | None = None
     foreign_writes: int = 0
     advice: int = 0
@@ -92,10 +98,10 @@ class Context:
         """
         self.target_hz, self.target_why, self.target_batch = frequency_hz, why, batch_size
 
-    def aim_guarded(self, frequency_hz: int, why: str, batch_size: int | None = None) -> None:
-        """As ``aim``, and let the guard correct it from there."""
+    def aim_guarded(self, frequency_hz: int, why: str, batch_size: int | None = None, *, trusted: bool = False) -> None:
+        """As ``aim``, and let the guard correct it from there; ``trusted`` as in ``Guard.aim``."""
         self.aim(frequency_hz, why, batch_size)
-        self.guard.aim(self.index_at_most(frequency_hz))
+        self.guard.aim(self.index_at_most(frequency_hz), trusted=trusted)
 
     def index_at_most(self, frequency_hz: int) -> int:
         """Index of the highest clock not above ``frequency_hz`` (0 when all are)."""
@@ -104,18 +110,30 @@ class Context:
     def write(self, frequency_hz: int | None, why: str) -> None:
         """Ask for a pin, or for the originals, when that differs from what was last asked for."""
         if frequency_hz is None:
-            if self.requested is not None:
+            if self.ours:
                 self.out.append(RestoreGpuBounds(why))
-                self.requested = None
+                self.requested, self.ours = None, False
             return
         bounds = (frequency_hz, frequency_hz)
         if bounds != self.requested:
-            self.requested = bounds
+            self.requested, self.ours = bounds, True
             self.actual = None
             self.out.append(SetGpuBounds(frequency_hz, frequency_hz, why))
 
+    def rewrite(self) -> None:
+        """Write the bounds again although nothing else is wanted: they are not what was asked for."""
+        self.requested = None
+
     def advise(self, job: Job, batch_size: int, phase: str, why: str) -> None:
-        """Advise a batch size and phase, unless that is what was advised last."""
+        """Advise a batch size and phase, unless that is what was advised last.
+
+        A size that the job found it cannot use is never advised: the next smaller one it has, or nothing.
+        """
+        if batch_size not in job.batch_sizes:
+            smaller = [b for b in job.batch_sizes if b < batch_size]
+            if not job.batch_sizes:
+                return
+            batch_size = max(smaller, default=min(job.batch_sizes))
         if job.advised == (batch_size, phase):
             return
         job.advised = (batch_size, phase)

@@ -255,6 +255,8 @@ class Governor:
             return Holding(job, ctx.clocks[ctx.index_at_most(wanted)], "policy fixed", "fixed")
         if policy is PolicyName.ENERGY:
             return Reference(job)
+        if not job.batch_sizes:
+            return Fallback(job, "the job can use none of its batch sizes", None)
         lut = (job.lut or self._new_table(job, ctx)).restricted(job.batch_sizes)
         plan = plan_for(lut, ctx, job)
         return Joint(job, lut) if plan.next_point() is None else Profiling(job, plan)
@@ -276,6 +278,8 @@ class Governor:
 
     def _would(self, job: Job, ctx: Context) -> str:
         """What the joint policy would do, for ``observe``."""
+        if not job.batch_sizes:
+            return "the job can use none of its batch sizes"
         if job.lut is None:
             plan = plan_for(self._new_table(job, ctx), ctx, job)
             return f"no table for this workload; joint would measure at most {plan.at_most()} points"

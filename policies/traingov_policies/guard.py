@@ -1,7 +1,9 @@
 """The cap guard: corrects the table's clock downward at sample rate, and climbs back slowly (DESIGN 5.4).
 
 It sees every sample. A violated window makes it step down at once; then it waits out the dead time of clock and
-sensor and judges by fresh samples only, so that it never winds down to the floor on readings of the past.
+sensor and judges by fresh samples only, so that it never winds down to the floor on readings of the past. Waiting has
+an end: when clocks are written again and again and the mean stays above the cap all the while, it steps down anyway.
+What it has learned outlives changes of jobs, policy and cap: only a choice from a measured table lifts its limit.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ BURST_WINDOW_S = 0.1
 
 @dataclass(frozen=True)
 class GuardSettings:
-    """``dead_time_s``: from a written clock to readings that show it. ``climb_*``: patience before a step up."""
+    """``dead_time_s``: from a written clock to readings that show it. ``climb_*``: patience before a step up.
+
+    ``blind_at_most``: after so many dead times and windows above the cap in a row no write excuses waiting any more.
+    """
 
     dead_time_s: float = 0.8
     climb_margin: float = 0.03
     climb_after_s: float = 10.0
     climb_after_most_s: float = 300.0
+    blind_at_most: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class Guard:
         self._cap: Cap | None = None
         self._window: WindowMean | None = None
         self._burst: WindowMean | None = None
+        self._whole: WindowMean | None = None  # not begun anew by writes
+        self._above_since_s: float | None = None
         self._blind_until_s = float("-inf")
         self._calm_since_s: float | None = None
         self._patience_s = settings.climb_after_s
@@ -52,19 +60,41 @@ class Guard:
         self.steps_up = 0
 
     def set_cap(self, cap: Cap | None) -> None:
-        """A new cap; None lifts it, and with it the limit."""
+        """A new cap, judged by the window that is there; None lifts it, and with it the limit."""
+        same = cap is not None and self._cap is not None and cap.window_s == self._cap.window_s
+        raised = cap is None or self._cap is None or cap.power_w > self._cap.power_w
         self._cap = cap
-        self._fresh()
-        self._patience_s = self._settings.climb_after_s
+        if raised:
+            self._patience_s = self._settings.climb_after_s
         if cap is None:
             self.limit = self._top
+        if not same or (cap is not None and (cap.burst_w is None) != (self._burst is None)):
+            self._whole = None if cap is None else WindowMean(cap.window_s)
+            self._above_since_s = None
+            self._fresh()
 
-    def aim(self, target: int) -> None:
-        """The policy's choice: the limit is lifted to it, for the table knows more than an older correction."""
-        self.target = self.limit = max(0, min(self._top, target))
+    def aim(self, target: int, *, trusted: bool = False) -> None:
+        """The policy's choice. ``trusted``: a measured table made it, and knows more than an older correction.
+
+        Any other choice leaves the limit where the guard brought it. The same choice again changes nothing.
+        """
+        target = max(0, min(self._top, target))
+        if trusted and target != self.target:
+            self.limit = target
+            self._patience_s = self._settings.climb_after_s
+            self._climbed_at_s = None
+        self.target = target
+        self.limit = min(self.limit, target) if not trusted or self.limit > target else self.limit
+
+    def limit_to(self, index: int) -> None:
+        """Begin from a limit that is known to be safe."""
+        self.limit = max(0, min(self.limit, index))
+
+    def forget(self) -> None:
+        """No job has run for a while: what was learned of the last one does not bind the next."""
+        self.limit = self.target = self._top
         self._patience_s = self._settings.climb_after_s
         self._climbed_at_s = None
-        self._fresh()
 
     def written(self, t_s: float) -> None:
         """A clock was written: readings before the dead time is over say nothing of it."""
@@ -74,9 +104,16 @@ class Guard:
     def sample(self, t_s: float, input_power_w: float | None) -> GuardStep | None:
         """Judge one sample; the step to take, if any."""
         cap = self._cap
-        if cap is None or input_power_w is None or t_s < self._blind_until_s:
+        if cap is None or input_power_w is None:
             return None
         assert self._window is not None
+        overdue = self._overdue(t_s, input_power_w, cap)
+        if t_s < self._blind_until_s:
+            if overdue is None:
+                return None
+            return self._down(
+                t_s, f"{cap.window_s:g} s mean {overdue:.2f} W above the cap {cap.power_w:g} W for too long"
+            )
         self._window.add(t_s, input_power_w)
         mean = self._window.value
         if self._burst is not None:
@@ -91,6 +128,21 @@ class Guard:
         if self.limit < self.target:
             return self._maybe_up(t_s, mean, cap)
         return None
+
+    def _overdue(self, t_s: float, input_power_w: float, cap: Cap) -> float | None:
+        """The mean, when it has been above the cap for longer than any one write explains."""
+        assert self._whole is not None
+        self._whole.add(t_s, input_power_w)
+        mean = self._whole.value
+        if mean is None or mean < cap.power_w:
+            self._above_since_s = None
+            return None
+        if self._above_since_s is None:
+            self._above_since_s = t_s
+        if t_s - self._above_since_s <= self._settings.blind_at_most * (self._settings.dead_time_s + cap.window_s):
+            return None
+        self._above_since_s = t_s
+        return mean
 
     def _down(self, t_s: float, why: str) -> GuardStep | None:
         if self._climbed_at_s is not None and t_s - self._climbed_at_s < 3 * self._patience_s:

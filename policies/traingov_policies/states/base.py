@@ -7,6 +7,7 @@ from typing import ClassVar
 from ..context import Context, Job
 from ..events import CapChanged, Event
 from ..lut import Lut
+from ..select import below_cap
 from ..values import OperatingPoint
 
 
@@ -45,6 +46,7 @@ class Idle(State):
         """Give everything back."""
         ctx.aim(None, "no job is registered")
         ctx.stale = False
+        ctx.idle_since_s = ctx.now_s
         for name in list(ctx.conditions):
             ctx.condition(name, None)
         return self
@@ -90,6 +92,68 @@ class Holding(State):
     def describe(self) -> str:
         """The clock that is held."""
         return f"holding {self._frequency_hz / 1e6:.0f} MHz: {self._why}"
+
+
+class Fallback(State):
+    """The policy cannot govern the job, for the reason ``why``; the cap holds all the same.
+
+    With a cap the guard is in charge, beginning at a clock that ``table`` shows safe for the job's batch size (else at
+    the lowest) and climbing as far as the cap allows; without one the knob is given back. After ``retry_s`` the policy
+    begins anew: what failed may work by then.
+    """
+
+    name = "fallback"
+    guarded = True
+    retry_s = 60.0
+
+    def __init__(self, job: Job, why: str, table: Lut | None) -> None:
+        self._job, self._why, self._table = job, why, table
+        self._begun_s = 0.0
+
+    def enter(self, ctx: Context) -> State:
+        """Say so, and hold the cap."""
+        self._begun_s = ctx.now_s
+        ctx.condition("not-governed", self._why)
+        ctx.aim(None, self._why)
+        ctx.advise(self._job, self._job.batch_size, "hold", self._why)
+        ctx.say(self._job, "fallback", self._why if ctx.cap is None else f"the guard alone keeps the cap: {self._why}")
+        self._hold(ctx)
+        return self
+
+    def handle(self, event: Event, ctx: Context) -> State:
+        """A new cap is held at once; the policy is tried again after a while."""
+        if isinstance(event, CapChanged):
+            self._hold(ctx)
+        elif ctx.now_s - self._begun_s > self.retry_s:
+            self._begun_s = ctx.now_s
+            ctx.begin_again = True
+        return self
+
+    def describe(self) -> str:
+        """Why."""
+        return f"fallback: {self._why}"
+
+    def safe_table(self) -> Lut | None:
+        """What is known of the job."""
+        return self._table
+
+    def _hold(self, ctx: Context) -> None:
+        ctx.guard.aim(len(ctx.clocks) - 1)
+        if ctx.cap is not None:
+            ctx.guard.limit_to(ctx.index_at_most(safe_hz(self._table, ctx, self._job.batch_size)))
+
+
+def safe_hz(table: Lut | None, ctx: Context, batch_size: int | None = None) -> int:
+    """The highest clock that ``table`` shows safe for ``batch_size`` (default: its largest), else the lowest clock."""
+    if table is None:
+        return ctx.clocks[0]
+    batch = table.batch_sizes[-1] if batch_size is None else batch_size
+    safe = [
+        p.gpu_frequency_hz
+        for p in table.points()
+        if p.batch_size == batch and below_cap(table.cell(p).peak_power_w, ctx.cap_w)
+    ]
+    return max(safe, default=ctx.clocks[0])
 
 
 class Sharing(State):

@@ -13,7 +13,7 @@ from ..robust import choose
 from ..select import Selection
 from ..values import Objective, OperatingPoint
 from ..wording import headline
-from .base import Observing, State
+from .base import Fallback, State
 
 
 class Profiling(State):
@@ -120,13 +120,13 @@ class Profiling(State):
             self._attempt += 1
             ctx.say(self._job, "measurement-invalid", f"{self._point}: {verdict.invalid}", self._point)
             if self._attempt < ctx.settings.profile.attempts:
-                ctx.requested = None  # write again: the clock is not what was asked for
+                ctx.rewrite()  # the clock is not what was asked for
                 self._apply(ctx)
                 return self
             self._failed_in_row += verdict.cell is None
             if self._failed_in_row >= self.give_up_after:
-                ctx.condition("profiling-failed", f"{self._failed_in_row} points in a row: {verdict.invalid}")
-                return Observing(self._job, f"points cannot be measured: {verdict.invalid}")
+                text = f"{self._failed_in_row} points in a row cannot be measured: {verdict.invalid}"
+                return Fallback(self._job, text, self.safe_table())
         if verdict.cell is not None:
             self._failed_in_row = 0
         cell = verdict.cell or Cell(None, None, None, "failed")
@@ -142,10 +142,12 @@ class Profiling(State):
         ctx.say(self._job, "batch-dropped", why)
         if batch_size in self._job.batch_sizes:
             self._job.batch_sizes.remove(batch_size)
+        if batch_size not in self._plan.lut.batch_sizes:
+            return self
         try:
             self._plan.drop_batch(batch_size)
         except ValueError:
-            return Observing(self._job, f"no batch size is left: {why}")
+            return Fallback(self._job, f"no batch size is left: {why}", None)
         return self._next(ctx)
 
     def _finish(self, ctx: Context) -> State:
@@ -176,13 +178,13 @@ class Joint(State):
                 violation_probability=ctx.settings.violation_probability, measured_only=True,
             )  # fmt: skip
         except ValueError as error:
-            return Observing(job, str(error))
+            return Fallback(job, str(error), self._cautious)
         self.selection = choice.selection
         dropped = sorted(set(job.registered.batch_sizes) - set(job.batch_sizes))
         why = detail(choice, self._lut, relation, batch_sizes=job.batch_sizes, dropped=dropped, measured_only=True)
         point, text = choice.selection.chosen.point, headline(why)
         ctx.condition("cap-infeasible", None if choice.selection.feasible else text)
-        ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size)
+        ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size, trusted=True)
         ctx.advise(job, point.batch_size, "train", text)
         ctx.say(job, "joint", text, point, **why)
         return self
@@ -191,13 +193,12 @@ class Joint(State):
         """A new cap or a batch that does not fit is a new choice."""
         job = self._job
         if isinstance(event, CapChanged):
-            plan = plan_for(self._lut, ctx, job)
+            plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
             return self.enter(ctx) if plan.next_point() is None else Profiling(job, plan)
-        if isinstance(event, BatchFailed) and event.job == job.name and event.batch_size in job.batch_sizes:
-            job.batch_sizes.remove(event.batch_size)
+        if isinstance(event, BatchFailed) and event.job == job.name:
             ctx.say(job, "batch-dropped", f"batch {event.batch_size} does not fit: {event.reason}")
             if not job.batch_sizes:
-                return Observing(job, f"no batch size is left: {event.reason}")
+                return Fallback(job, f"no batch size is left: {event.reason}", None)
             return self.enter(ctx)
         return self
 
