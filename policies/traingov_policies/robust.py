@@ -140,19 +140,13 @@ def violation(peak_power_w: float | None, std_w: float, cap_w: float | None) -> 
 
 
 def relation_cv(relation: RelationVector | None, batch_size: int) -> float:
-    """Relative standard deviation of r; 0 where no interval is stated. Between batch sizes both ends interpolate."""
-    if relation is None or relation.interval is None:
+    """Relative standard deviation of r, from its 95 % interval; 0 where none is stated."""
+    r = None if relation is None else relation.of(batch_size)
+    interval = None if relation is None else relation.interval_of(batch_size)
+    if not r or interval is None:
         return 0.0
-    r = relation.of(batch_size)
-    if not r:
-        return 0.0
-    sizes = relation.batch_sizes
-    if batch_size in sizes:
-        low, high = relation.interval[sizes.index(batch_size)]
-        return 0.0 if low is None or high is None else abs(high - low) / (2 * _Z95 * r)
-    i = max(k for k, b in enumerate(sizes) if b < batch_size)
-    # The error of an interpolated value is at most that of its less certain neighbour, in relative terms.
-    return max(relation_cv(relation, sizes[i]), relation_cv(relation, sizes[i + 1]))
+    low, high = interval
+    return (high - low) / (2 * _Z95 * r)
 
 
 def _feasible(judged: Judged, cap_w: float | None, level: float) -> bool:

@@ -148,12 +148,13 @@ def test_for_energy_times_time_the_spread_of_time_counts_in_the_expectation() ->
     assert choose(lut, objective=Objective.TIME).chosen.point.batch_size == 8
 
 
-def test_the_spread_of_an_interpolated_r_is_that_of_its_less_certain_neighbour() -> None:
+def test_the_spread_of_r_is_that_of_its_interval_and_wider_between_measured_batch_sizes() -> None:
     relation = RelationVector("w", (8, 32), (0.5, 1.0), interval=((0.49, 0.51), (0.8, 1.2)))
-    wide = 0.4 / (2 * 1.959964)
-    assert relation_cv(relation, 32) == pytest.approx(wide)
-    assert relation_cv(relation, 16) == pytest.approx(wide)
+    assert relation_cv(relation, 32) == pytest.approx(0.4 / (2 * 1.959964))
     assert relation_cv(relation, 8) == pytest.approx(0.02 / (2 * 1.959964) / 0.5)
+    assert relation_cv(relation, 16) > relation_cv(relation, 8)
+    low, high = relation.interval_of(16)
+    assert relation_cv(relation, 16) == pytest.approx((high - low) / (2 * 1.959964) / relation.of(16))
     assert relation_cv(replace(relation, interval=None), 32) == 0.0
     assert relation_cv(relation, 64) == 0.0
 
