@@ -58,7 +58,7 @@ class Journal:
             runs = [Run(e["batch_size"], e["seed"], e["samples"], e.get("error")) for e in rest]
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise JournalError(f"{self.path}: damaged ({error}); name another file, or delete it") from None
-        if found.get("schema") != SCHEMA:
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise JournalError(f"{self.path}: is not a journal of runs ({SCHEMA}); name another file")
         for key, value in header.items():
             if found.get(key) != value:

@@ -6,7 +6,9 @@ importable on the workers.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,8 +52,8 @@ def open_pool(jobs: int = 1, backend: str = "loky", scheduler: str | None = None
         else:
             yield Pool(effective_n_jobs(jobs), _parallel(jobs, "generator_unordered"))
     elif backend == "dask":
-        with _dask(scheduler) as workers, parallel_config(backend="dask"):
-            yield Pool(workers, _parallel(-1, "generator_unordered"))
+        with _dask(scheduler) as client, parallel_config(backend="dask", client=client):
+            yield Pool(_workers_of(client), _checked(client, _parallel(-1, "generator_unordered")))
     elif backend == "ray":
         with _ray(scheduler) as workers, parallel_config(backend="ray"):
             # Ray's back-end gives results only when all of a call are there.
@@ -68,27 +70,55 @@ def _parallel(jobs: int, return_as: str) -> Trainer:
     def run(train: Train, pairs: Iterable[tuple[int, int]], target: float) -> Iterator[Run]:
         # One run a task: they are long, and a finished one should be told at once.
         pool = Parallel(n_jobs=jobs, return_as=return_as, batch_size=1)
-        yield from pool(delayed(attempt)(train, b, seed, target) for b, seed in pairs)
+        try:
+            yield from pool(delayed(attempt)(train, b, seed, target) for b, seed in pairs)
+        except BrokenExecutor as error:
+            raise BackendError(
+                f"a process could not load the training function, or was killed ({' '.join(str(error).split())[:200]})"
+            ) from None
 
     return run
 
 
+def _checked(client: Any, trainer: Trainer) -> Trainer:
+    """``trainer``, once every worker has shown that it can load the training function: else joblib waits for ever."""
+
+    cloudpickle = _module("cloudpickle", "dask")
+
+    def run(train: Train, pairs: Iterable[tuple[int, int]], target: float) -> Iterator[Run]:
+        try:
+            client.run(_load, cloudpickle.dumps(train))
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise BackendError(
+                f"dask: the workers cannot load the training function ({said}); install it there"
+            ) from None
+        yield from trainer(train, pairs, target)
+
+    return run
+
+
+def _load(payload: bytes) -> None:
+    pickle.loads(payload)
+
+
 @contextmanager
-def _dask(scheduler: str | None) -> Iterator[int]:
+def _dask(scheduler: str | None) -> Iterator[Any]:
     distributed = _module("distributed", "dask")
     if scheduler is None:
         try:
             client = distributed.get_client()
         except ValueError:
             raise BackendError("dask: no cluster; give its scheduler's address, such as tcp://server:8786") from None
-        yield _workers_of(client)
+        yield client
         return
     try:
-        client = distributed.Client(scheduler, timeout="10s")
+        # Not as the default client of this process: that one may be the caller's.
+        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise BackendError(f"dask: no scheduler at {scheduler} ({' '.join(str(error).split())[:200]})") from None
     try:
-        yield _workers_of(client)
+        yield client
     finally:
         client.close()
 

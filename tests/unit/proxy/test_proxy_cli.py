@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from traingov_policies.lut import Lut
 from traingov_policies.relation import RelationVector
 from traingov_proxy import cli, files
 from traingov_proxy.recipes import digits
@@ -108,3 +109,41 @@ def test_a_write_replaces_the_file_and_leaves_it_readable(tmp_path):
 def test_help_is_no_error(capsys):
     assert run(["estimate", "--help"]) == 0
     assert "--seeds" in capsys.readouterr().out
+
+
+def test_full_trains_every_size_and_the_default_says_why_it_stopped(capsys):
+    assert run([*QUICK, "--full", "--json"]) == 0
+    assert "--full" in str(RelationVector.from_json(json.loads(capsys.readouterr().out)).origin)
+    assert run([*QUICK, "-v"]) == 0
+    captured = capsys.readouterr()
+    assert "stopped: " in captured.out
+    assert "next: stop" in captured.err
+
+
+def test_resume_trains_nothing_twice(tmp_path, capsys, monkeypatch):
+    journal = tmp_path / "runs.jsonl"
+    assert run([*QUICK, "--json", "--resume", str(journal)]) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr(digits, "load_task", lambda name: pytest.fail("trained again"))
+    assert run([*QUICK, "--json", "--resume", str(journal)]) == 0
+    assert capsys.readouterr().out == first
+    assert run([*QUICK[:-1], "0.7", "--resume", str(journal)]) == 2
+    assert "target" in capsys.readouterr().err
+
+
+def test_a_table_must_have_the_batch_sizes(tmp_path, capsys):
+    path = tmp_path / "l.json"
+    row = ((1.0,),)
+    path.write_text(json.dumps(Lut("b", "w", 10, (64,), (300,), row, row, row).to_json()))
+    assert run([*QUICK, "--lut", str(path)]) == 2
+    assert "has no batch size [128]" in capsys.readouterr().err
+    two = ((1.0,), (0.9,))
+    path.write_text(json.dumps(Lut("b", "w", 10, (64, 128), (300,), two, two, two).to_json()))
+    assert run([*QUICK, "--lut", str(path), "--json"]) == 0
+    assert "--lut l.json" in json.loads(capsys.readouterr().out)["origin"]
+
+
+@pytest.mark.parametrize("more", [["--backend", "dask"], ["--scheduler", "tcp://x:1"], ["--resume", "/no/such/j"]])
+def test_options_that_do_not_fit_are_refused_before_training(more, capsys):
+    assert run([*QUICK, *more]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
