@@ -123,7 +123,11 @@ def read_layer(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}{where}: is not YAML: {' '.join(str(problem).split())}") from None
     if data is None:
         return {}
-    for keys, value in _leaves(data, []):
+    try:
+        leaves = list(_leaves(data, []))
+    except RecursionError:
+        raise ConfigError(f"{path}: is nested too deeply") from None
+    for keys, value in leaves:
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{path}:{_line_of(node, keys)}: {'.'.join(keys)}: must be a finite number, not {value}")
         if isinstance(value, str) and not value.isprintable():

@@ -116,6 +116,8 @@ class RestoreJournal:
             return
         try:
             remove_journal(self.path, self._disk)
+        except FileNotFoundError:
+            pass  # somebody removed the folder: nothing is left to remove
         except OSError as error:
             raise JournalError(f"cannot remove {self.path} ({errno_name(error)}): remove it by hand") from None
         self.close()
@@ -165,7 +167,14 @@ class RestoreJournal:
         data = replace(data, written_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         temporary = f"{self.path}.tmp"  # one name: the folder is locked, and a crash leaves one file at most
         try:
-            save(self._disk, temporary, self.path, encode(data))
+            try:
+                save(self._disk, temporary, self.path, encode(data))
+            except FileNotFoundError:  # somebody removed the folder while we run: make it anew, with a new lock
+                folder = os.path.dirname(self.path)
+                os.makedirs(folder, mode=0o755, exist_ok=True)
+                self._lock.release()
+                self._lock.acquire(self._lock_wait_s)
+                save(self._disk, temporary, self.path, encode(data))
         except OSError as error:
             raise JournalError(
                 f"cannot save {self.path} ({errno_name(error)}): originals would be lost, so nothing is written; "
