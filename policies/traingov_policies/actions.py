@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .lut import Lut
+from .search.curves import Curve
 from .sweep import SweepRow
 from .values import OperatingPoint
 
@@ -64,6 +65,14 @@ class PersistSweep:
 
 
 @dataclass(frozen=True)
+class PersistCurve:
+    """Keep this energy curve: ``job`` just measured (part of) it."""
+
+    curve: Curve
+    job: str = ""
+
+
+@dataclass(frozen=True)
 class RaiseCondition:
     """Something an operator should know holds from now on."""
 
@@ -96,6 +105,7 @@ Action = (
     | SetSamplingInterval
     | PersistLut
     | PersistSweep
+    | PersistCurve
     | RaiseCondition
     | ClearCondition
     | Decided

@@ -12,6 +12,7 @@ from typing import Any
 from . import actions, events
 from .lut import Lut
 from .relation import RelationVector
+from .search.curves import Curve
 from .settings import Settings
 from .tree import Tree
 from .values import Board, Cap
@@ -20,7 +21,7 @@ SCHEMA = "traingov.recording/1"
 
 EVENTS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(events.Event)}
 ACTIONS: dict[str, type] = {cls.__name__: cls for cls in typing.get_args(actions.Action)}
-_FILES = (Lut, RelationVector, Tree)
+_FILES = (Curve, Lut, RelationVector, Tree)
 
 
 def encode(value: Any) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from .lut import Lut
 from .relation import RelationVector
+from .search.curves import Curve
 from .sweep import SweepRow
 from .values import Board, Cap, Features, Objective, PolicyName
 
@@ -33,7 +34,9 @@ class JobRegistered:
     ``samples_done`` is the progress that a resuming job brings. ``lut`` and ``relation`` are what the store
     holds for this workload, so that the governor itself reads no file. ``prior`` is a table from elsewhere (a
     vendor's, another board's), its cells marked predicted: a starting point that is verified, not trusted.
-    ``policy`` and ``objective`` override the configuration where the job asked for it.
+    ``policy`` and ``objective`` override the configuration where the job asked for it. ``samples_total`` is the job's
+    length where it is known. ``remembered`` are this workload's own energy curves on this board, by batch size;
+    ``curves`` those of other workloads on it.
     """
 
     t_s: float
@@ -48,6 +51,9 @@ class JobRegistered:
     relation: RelationVector | None = None
     samples_done: int = 0
     prior: Lut | None = None
+    samples_total: int | None = None
+    remembered: tuple[Curve, ...] = ()
+    curves: tuple[Curve, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from .select import select
 from .settings import Settings
 from .states.base import Fallback, Holding, Idle, Observing, Sharing, State, safe_hz
 from .states.joint import Joint, Profiling, objective_of, plan_for
-from .states.reference import Reference
+from .states.reference import begin as begin_energy
 from .states.sweep import Sweep, due, requested
 from .sweeping import SweepRun
 from .tree import on_board
@@ -254,7 +254,7 @@ class Governor:
                 wanted = on_board(tree.apply({}).gpu_frequency_hz, tree.max_frequency_hz, ctx.clocks)
             return Holding(job, ctx.clocks[ctx.index_at_most(wanted)], "policy fixed", "fixed")
         if policy is PolicyName.ENERGY:
-            return Reference(job)
+            return begin_energy(job, ctx)
         if not job.batch_sizes:
             return Fallback(job, "the job can use none of its batch sizes", None)
         lut = (job.lut or self._new_table(job, ctx)).restricted(job.batch_sizes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from .guard import GuardSettings
 from .robust import VIOLATION_PROBABILITY
+from .search.options import SearchSettings
 from .tree import Tree
 from .values import Objective, PolicyName
 
@@ -62,6 +63,7 @@ class Settings:
     fixed_frequency_hz: int | None = None
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     sampling_interval_s: float = 0.01
     idle_interval_s: float | None = None
     stale_after_s: float = 0.5

@@ -25,7 +25,8 @@ class Curve:
 
     ``compute_energy_j`` (GPU + CPU rails), ``input_energy_j`` (the whole board; both None where not read) and
     ``time_s`` are per sample; ``sd`` is the relative standard error of a clock's energy. ``tree_frequency_hz`` is
-    where the search began, ``best_frequency_hz`` where it ended, ``gpu_utilization`` (percent) what the tree was told.
+    where the search began, ``best_frequency_hz`` where it ended; ``gpu_utilization`` (percent) is what the tree
+    was told, ``reference_time_s`` the time per sample in mode 0.
     Raises ValueError when the lists do not fit together.
     """
 
@@ -40,6 +41,7 @@ class Curve:
     tree_frequency_hz: int
     best_frequency_hz: int
     gpu_utilization: float | None = None
+    reference_time_s: float | None = None
     release: str | None = None
     power_mode: str | None = None
     signature: str | None = None
@@ -93,10 +95,7 @@ def cost(energy_j: float, time_s: float, objective: Objective) -> float:
     return math.log(energy_j) + (math.log(time_s) if objective is Objective.EDP else 0.0)
 
 
-def most_alike(curves: Sequence[Curve], workload: str, clocks_hz: Sequence[int]) -> list[Curve]:
-    """The curves to learn from, at most OTHERS_MOST: the same workload's first, then those with most of the clocks."""
-
-    def rank(curve: Curve) -> tuple[bool, int]:
-        return (curve.workload != workload, -len(set(curve.gpu_frequencies_hz) & set(clocks_hz)))
-
-    return sorted(curves, key=rank)[:OTHERS_MOST]
+def most_alike(curves: Sequence[Curve], clocks_hz: Sequence[int]) -> list[Curve]:
+    """The curves to learn from, at most OTHERS_MOST: of those given first, the ones with most of the clocks."""
+    table = set(clocks_hz)
+    return sorted(curves, key=lambda curve: -len(table & set(curve.gpu_frequencies_hz)))[:OTHERS_MOST]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .process import Array, Belief, Mixture
+from .process import Array, Belief, Mixture, Reading
 
 _LEVEL = 3.0  # sd of a job's level: nothing is known of it
 _ODD_JOBS = 0.3  # share of jobs that may differ from the common curve in another way than those known do
@@ -63,6 +63,19 @@ def kernel(first: Array, second: Array, shape: Shape) -> Array:
     smooth = shape.smooth**2 * np.exp(-0.5 * (apart / shape.length) ** 2)
     out: Array = tilt + bend + smooth + shape.oddity**2 * (np.abs(apart) < 1e-6)
     return out
+
+
+_SESSION = 0.2  # sd of a job's level from one session to the next, once its curve is known
+
+
+def remembered(base: Mixture, index: Sequence[int], own: Known) -> Mixture:
+    """``base`` after this job's own curve of an earlier run, known at clocks ``index``: its shape, not its level."""
+    readings = [Reading(i, 0.0, float(v), float(sd)) for i, v, sd in zip(index, own.value, own.sd, strict=True)]
+    updated = [belief.given(readings) for belief in base.beliefs]
+    logs = np.log(base.weights) + np.array([likelihood for _, likelihood in updated])
+    w = np.exp(logs - logs.max())
+    weights = tuple(float(x) for x in np.maximum(w / w.sum(), 1e-12))
+    return Mixture(weights, tuple(Belief(b.mean, b.covariance + _SESSION**2) for b, _ in updated))
 
 
 def prior(u: Array, others: Sequence[Known], u_start: float) -> Mixture:

@@ -26,7 +26,7 @@ _READINGS_OF_START = 2
 
 @dataclass(frozen=True)
 class Step:
-    """The clock index to read next, and why ("start", "incumbent", "probe")."""
+    """The clock index to read next, and why ("start", "incumbent", "probe", "again")."""
 
     index: int
     why: str
@@ -59,6 +59,7 @@ class Search:
         self._probes_most = probes_most
         self._noise_sd = noise_sd
         self._known = known
+        self._again: list[int] = []
         self._belief: Belief | None = None
         self._step: Step | None = None
 
@@ -88,9 +89,10 @@ class Search:
         """How often the clock was read."""
         return sum(r.index == index for r in self.readings)
 
-    def more(self, probes: int) -> None:
-        """Allow so many probes more: the settled search is looked at again."""
+    def again(self, probes: int) -> None:
+        """Look at the settled search again: start and incumbent are read anew, and so many probes more are allowed."""
         self._probes_most = self.probes + probes
+        self._again = [i for i in (self.start, self.incumbent) if i not in self.left_out]
 
     def next(self, allowed: Collection[int], stakes: Callable[[], Stakes]) -> Step | None:
         """What to read next; None when the search is over, for now, and the job stays at the incumbent.
@@ -107,6 +109,10 @@ class Search:
             known, self._known = self._known, None
             if known in allowed and known != self.start:
                 return Step(known, "probe")
+        while self._again:
+            again = self._again.pop(0)
+            if again in allowed:
+                return Step(again, "again")
         self.incumbent = self._best(allowed)
         if self.readings[-1].index != self.incumbent:
             return Step(self.incumbent, "incumbent")

@@ -21,6 +21,7 @@ from traingov_policies.events import CapChanged, Event, JobRegistered, KnobReadB
 from traingov_policies.governor import Governor
 from traingov_policies.plans import thinned
 from traingov_policies.relation import RelationVector
+from traingov_policies.search.options import SearchSettings
 from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
 from traingov_policies.values import Cap, Features, Objective, PolicyName
@@ -328,7 +329,8 @@ def test_a_foreign_writer_is_noticed_and_after_the_stated_tries_respected() -> N
 def test_the_energy_policy_measures_utilization_once_and_pins_the_trees_clock(
     layers: int, length: float, mhz: float
 ) -> None:
-    bench = Bench(Settings(policy=PolicyName.ENERGY, tree=TREE))
+    settings = Settings(policy=PolicyName.ENERGY, tree=TREE, search=SearchSettings(enabled=False))
+    bench = Bench(settings)
     bench.register(features=Features(layers=layers, seq_len_avg=length))
     bench.run(2)
     assert bench.of(SetGpuBounds) == []
