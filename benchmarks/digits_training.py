@@ -7,7 +7,8 @@ reads:  python benchmarks/digits_training.py --out sim/traingov_sim/data/digits-
    recipe does.
 2. Switches: train with one batch size for a share of the samples that it needs, then with another. If r held
    throughout, what is left would be that share less of the other's samples. Evaluated every 128 samples.
-3. Governed: the same training as a job of the twin, on the virtual Nano, while the cap changes every few seconds;
+3. Repeated switches: the two patterns below, with the optimizer's state kept, and with Adam begun anew at each switch.
+4. Governed: the same training as a job of the twin, on the virtual Nano, while the cap changes every few seconds;
    the governor picks clock and batch size, the network really trains with it. Beside it: staying at either batch size
    under the same changing cap.
 """
@@ -40,6 +41,8 @@ SWITCH_SEEDS = 20
 FINE = 128
 SHARES = (0.25, 0.5, 0.75)
 PAIRS = ((128, 16), (16, 128), (128, 32), (32, 128), (64, 8), (8, 64))
+PATTERNS = ((8, 352, 128, 2176), (16, 1024, 128, 1024))
+"""First batch size and its samples, second and its: the first is about what a cap of 4.5 W by turns gives."""
 CAPS_W = (4.5, None)
 SCALES = {"digits-mlp": (2.0, 5), "resnet18": (60.0, SWITCH_SEEDS)}
 """Whose step times: the demonstration's (trainings of about 20 s) and ResNet18's; seconds between caps, most seeds."""
@@ -55,6 +58,9 @@ class Training:
         self.optimizer = Adam(self.network.parameters)
         self.samples, self.every, self.due = 0, every, every
         self.reached = False
+
+    def forget(self) -> None:
+        self.optimizer = Adam(self.network.parameters)
 
     def step(self, batch_size: int) -> bool:
         rate = scaled_learning_rate(
@@ -109,6 +115,30 @@ def excess(row: dict[str, Any], stay: dict[str, list[float | None]]) -> tuple[fl
     return statistics.mean(ratios), statistics.stdev(ratios) / len(ratios) ** 0.5
 
 
+def in_turns(pattern: tuple[int, int, int, int], seed: int, anew: bool) -> float | None:
+    first, first_samples, second, second_samples = pattern
+    run, before = Training("target", seed, FINE), 0
+    while True:
+        batch = first if run.samples % (first_samples + second_samples) < first_samples else second
+        if anew and before not in (0, batch):
+            run.forget()
+        before = batch
+        if run.step(batch):
+            return float(run.samples) if run.reached else None
+
+
+def repeated(seeds: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "pattern": list(pattern),
+            "optimizer": "anew" if anew else "kept",
+            "samples": [in_turns(pattern, seed, anew) for seed in range(seeds)],
+        }
+        for pattern in PATTERNS
+        for anew in (False, True)
+    ]
+
+
 def table(workload: str) -> Lut:
     """The virtual Nano's true table, without measuring: what is tried here is the switching."""
     surface = load("nano", workload)
@@ -152,49 +182,72 @@ def governed(workload: str, seed: int, sizes: tuple[int, ...], relation: Relatio
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the file for the evaluation")
-    parser.add_argument("--seeds", type=int, default=SWITCH_SEEDS, help="seeds of switches and governed runs")
-    options = parser.parse_args()
-    with threadpool_limits(limits=1):
-        n = {task: samples_to_accuracy(task, SEEDS, digits.EVALUATE_EVERY) for task in ("target", "proxy")}
-        relation = RelationVector.from_runs("digits-mlp", {int(b): runs for b, runs in n["proxy"].items()})
-        mid_run = switches(options.seeds)
+def record(parts: list[str], seeds: int, data: dict[str, Any]) -> None:
+    """Fill ``data`` with the parts."""
+    if "samples" in parts:
+        data["samples_to_accuracy"] = {t: samples_to_accuracy(t, SEEDS, digits.EVALUATE_EVERY) for t in digits.CLASSES}
+    if "switches" in parts:
+        data["mid_run"] = switches(seeds)
+    if "repeated" in parts:
+        data["repeated"] = repeated(seeds)
+    if "governed" in parts:
+        proxy = data["samples_to_accuracy"]["proxy"]
+        relation = RelationVector.from_runs("digits-mlp", {int(b): runs for b, runs in proxy.items()})
         runs = [
             governed(workload, seed, sizes, relation)
-            for workload, (_, seeds) in SCALES.items()
-            for seed in range(min(seeds, options.seeds))
+            for workload, (_, most) in SCALES.items()
+            for seed in range(min(most, seeds))
             for sizes in (digits.BATCH_SIZES, (16,), (128,))
         ]
-    data = {
-        "schema": "traingov-sim.training/1",
-        "note": "real training of the digits recipe; times and energies of the governed runs are the virtual Nano's",
-        "command": f"python benchmarks/digits_training.py --seeds {options.seeds}",
-        "versions": {"python": platform.python_version(), "numpy": np.__version__},
-        "workload": "digits-mlp",
-        "targets": digits.TARGET_ACCURACY,
-        "datasets": digits.DATASET,
-        "samples_to_accuracy": n,
-        "mid_run": mid_run,
-        "governed": {"caps_w": list(CAPS_W), "period_s": {w: p for w, (p, _) in SCALES.items()}, "runs": runs},
-    }
-    if options.out:
-        options.out.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    for b in digits.BATCH_SIZES:
-        print(f"batch {b:4}: samples to accuracy {n['target'][str(b)]}")
-    for row in mid_run["switch"]:
-        mean, error = excess(row, mid_run["stay"])
+        period = {workload: seconds for workload, (seconds, _) in SCALES.items()}
+        data["governed"] = {"caps_w": list(CAPS_W), "period_s": period, "runs": runs}
+
+
+def show(data: dict[str, Any]) -> None:
+    for b, runs in data["samples_to_accuracy"]["target"].items():
+        print(f"batch {b:>4}: samples to accuracy {runs}")
+    for row in data["mid_run"]["switch"]:
+        mean, error = excess(row, data["mid_run"]["stay"])
         print(
             f"{row['first']:4} to {row['second']:4} after {row['share']:.0%}: "
             f"{mean:+.1%} (± {error:.1%}) samples against those that r predicts"
         )
+    for row in data["repeated"]:
+        mean = statistics.mean(n for n in row["samples"] if n is not None)
+        print(f"in turns {row['pattern']}, optimizer {row['optimizer']}: {mean:.0f} samples")
     for workload in SCALES:
         for sizes in (list(digits.BATCH_SIZES), [16], [128]):
-            chosen = [r for r in runs if (r["batch_sizes"], r["step_times_of"]) == (sizes, workload)]
+            chosen = [
+                r for r in data["governed"]["runs"] if (r["batch_sizes"], r["step_times_of"]) == (sizes, workload)
+            ]
             seconds = statistics.mean(r["seconds"] for r in chosen)
             missed = sum(not r["reached"] for r in chosen)
             print(f"cap changes, {workload}'s step times, batch sizes {sizes}: {seconds:.2f} s, {missed} missed")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write the file for the evaluation; parts not recorded now are kept")
+    parser.add_argument("--seeds", type=int, default=SWITCH_SEEDS, help="seeds of switches and governed runs")
+    parser.add_argument("--parts", default="samples,switches,repeated,governed", help="default: %(default)s")
+    options = parser.parse_args()
+    data: dict[str, Any] = {}
+    if options.out and options.out.is_file():
+        data = json.loads(options.out.read_text(encoding="utf-8"))
+    data.update(
+        schema="traingov-sim.training/1",
+        note="real training of the digits recipe; times and energies of the governed runs are the virtual Nano's",
+        command=f"python benchmarks/digits_training.py --seeds {options.seeds}",
+        versions={"python": platform.python_version(), "numpy": np.__version__},
+        workload="digits-mlp",
+        targets=digits.TARGET_ACCURACY,
+        datasets=digits.DATASET,
+    )
+    with threadpool_limits(limits=1):
+        record(options.parts.split(","), options.seeds, data)
+    if options.out:
+        options.out.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    show(data)
 
 
 if __name__ == "__main__":

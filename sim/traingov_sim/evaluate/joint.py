@@ -46,7 +46,8 @@ def evaluate_joint(
     if "training" in parts:
         say("real training")
         comparisons += training.against_the_baselines(2 if quick else 5)
-        comparisons += training.over_the_family() + training.mid_run_switches() + training.changing_cap()
+        comparisons += training.over_the_family() + training.mid_run_switches()
+        comparisons += training.repeated_switches() + training.changing_cap()
     for name in MORE:
         if name in parts:
             say(name)

@@ -149,6 +149,10 @@ def _training(console: Console, rows: list[Comparison]) -> None:
             change = f"{c['first']} → {c['second']}"
             table.add_row(change, f"{c['after_share']:.0%}", told, str(c["runs"]), str(c["missed"]))
         console.print(table)
+    for c in (c for c in rows if "pattern" in c):
+        a, n_a, b, n_b = c["pattern"]
+        told = f"{c['excess']:+.0%} ± {c['standard_error']:.0%} samples against r"
+        console.print(f"[bold]{a} for {n_a} samples, {b} for {n_b}, in turns[/], Adam {c['optimizer']}: {told}")
     for c in (c for c in rows if "period_s" in c):
         means = ", ".join(f"{name}: {d['mean']:.1f} s" for name, d in c["seconds"].items())
         console.print(f"[bold]{c['comparison']}[/] (every {c['period_s']:g} s, {c['step_times_of']}): {means}")

@@ -169,6 +169,38 @@ def mid_run_switches() -> list[dict[str, Any]]:
     return out
 
 
+def repeated_switches() -> list[dict[str, Any]]:
+    """Runs that change their batch size again and again: samples against what r predicts for the same seed.
+
+    With the optimizer's state kept, and with Adam begun anew at each change: Adam's second moments are those of the
+    gradient noise at the batch size before.
+    """
+    data = recorded()
+    stay = data["mid_run"]["stay"]
+    out: list[dict[str, Any]] = []
+    for row in data["repeated"]:
+        first, n_first, second, n_second = row["pattern"]
+        share = n_first / (n_first + n_second)
+        ratios = [
+            n * (share / a + (1 - share) / b) - 1
+            for n, a, b in zip(row["samples"], stay[str(first)], stay[str(second)], strict=True)
+            if None not in (n, a, b)
+        ]
+        out.append(
+            {
+                "comparison": "samples of a run that changes its batch size again and again, against r",
+                "kind": "measured-data",
+                "pattern": row["pattern"],
+                "optimizer": row["optimizer"],
+                "excess": round(statistics.mean(ratios), 4),
+                "standard_error": round(statistics.stdev(ratios) / len(ratios) ** 0.5, 4),
+                "runs": len(ratios),
+                "missed": len(row["samples"]) - len(ratios),
+            }
+        )
+    return out
+
+
 def changing_cap() -> list[dict[str, Any]]:
     """Real trainings in the twin under a cap that changes again and again: follow with the batch size, or stay.
 

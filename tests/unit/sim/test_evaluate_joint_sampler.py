@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from traingov_sim.surfaces.ensemble import effective_draws, gelman_rubin, walk_ensembles
-from traingov_sim.surfaces.family import document, hash_of, load_family, nano_problem, sample, within_tolerance, write
+from traingov_sim.surfaces.family import hash_of, load_family, within_tolerance
+from traingov_sim.surfaces.family_sampling import document, nano_problem, sample, write
 from traingov_sim.surfaces.misfit import residuals
 
 
