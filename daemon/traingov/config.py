@@ -13,6 +13,7 @@ import jsonschema
 import yaml
 
 from traingov_policies.guard import GuardSettings
+from traingov_policies.search.options import SearchSettings
 from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
 from traingov_policies.values import Cap, Objective, PolicyName
@@ -62,6 +63,7 @@ class Config:
             fixed_frequency_hz=fixed_hz,
             profile=ProfileSettings(**{"settle_s": rule.settle_s, **profile}),
             guard=GuardSettings(**{"dead_time_s": rule.dead_time_s, **guard}),
+            search=_search(v["energy"]),
             sampling_interval_s=v["sampling"]["interval_s"],
             idle_interval_s=v["sampling"]["idle_interval_s"],
             stale_after_s=v["sampling"]["stale_after_s"],
@@ -161,6 +163,11 @@ def load_tree(name: str) -> Tree:
         raise ConfigError(f"energy.tree: {path} cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"energy.tree: {path}: {error}") from None
+
+
+def _search(values: Mapping[str, Any]) -> SearchSettings:
+    known = {k: x for k, x in values.items() if k not in ("tree", "reference_window_s", "search", "objective")}
+    return SearchSettings(enabled=values["search"], objective=Objective(values["objective"]), **known)
 
 
 def _cap(values: Mapping[str, Any]) -> Cap:

@@ -69,6 +69,9 @@ class Desk:
                     self._relations.get(request.workload),
                     request.samples_done,
                     loop.luts.prior(loop.board, signature, request.workload),
+                    request.samples_total,
+                    loop.curves.of(loop.board, signature),
+                    loop.curves.others(loop.board, signature),
                 )
             )
             advice = [a for a in self._registering if a.job == job]

@@ -18,6 +18,7 @@ from traingov_policies import events as ev
 from traingov_policies.governor import Governor
 from traingov_policies.ledger import Ledger
 from traingov_policies.lut import Lut
+from traingov_policies.search.curves import Curve
 from traingov_policies.settings import Settings
 from traingov_policies.values import Board
 
@@ -27,6 +28,7 @@ from .decisions import Decisions
 from .device.devfreq import WriteResult
 from .device.restore import RestoreReport
 from .device.worker import DeviceWorker
+from .history.curves import CurveStore
 from .keeper import Keeper
 from .recorder import Recorder
 from .store import LutStore
@@ -57,6 +59,7 @@ class Loop:
         self.ledger = Ledger(settings.sampling_interval_s, config.cap)
         self.luts = LutStore(config.state_dir / "lut", [config.state_dir / "priors", data_dir() / "luts"])
         self.sweeps = SweepStore(config.state_dir / "sweeps")
+        self.curves = CurveStore(config.state_dir / "curves")
         self.signatures: dict[str, str] = {}
         self.decisions = Decisions()
         self.sample: ev.Sample | None = None
@@ -139,6 +142,8 @@ class Loop:
                 signature, board = self.signatures.get(job, job), self.board
                 self.sweeps.remember(board, signature, rows)
                 self._keeper.keep(f"sweep {signature}", lambda: self.sweeps.save(board, signature, rows))
+            case act.PersistCurve(curve, job):
+                self._persist_curve(curve, job)
             case act.RaiseCondition(name, text):
                 log.warning("%s: %s", name, text)
             case act.ClearCondition(name):
@@ -212,6 +217,15 @@ class Loop:
         signature, board = self.signatures.get(job, lut.workload), self.board
         known = self.luts.get(board, signature)
         kept = lut if known is None else known.overlaid(lut)  # batch sizes that this job does not use are not lost
-        kept = replace(kept, signature=signature, measured_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        kept = replace(kept, signature=signature, measured_at=_now())
         self.luts.remember(board, signature, kept)
         self._keeper.keep(f"table {signature}", lambda: self.luts.save(board, signature, kept))
+
+    def _persist_curve(self, curve: Curve, job: str) -> None:
+        signature, board = self.signatures.get(job, curve.workload), self.board
+        kept = self.curves.remember(board, signature, curve, _now())
+        self._keeper.keep(f"energy curve {signature}", lambda: self.curves.save(board, signature, kept))
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -16,6 +16,8 @@ from traingov_policies.lut import SCHEMA as LUT
 from traingov_policies.lut import Lut
 from traingov_policies.relation import SCHEMA as RELATION
 from traingov_policies.relation import RelationVector
+from traingov_policies.search.curves import SCHEMA as CURVE
+from traingov_policies.search.curves import Curve
 from traingov_policies.tree import SCHEMA as TREE
 from traingov_policies.tree import Tree
 
@@ -26,6 +28,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     LUT: Lut.from_json,
     RELATION: RelationVector.from_json,
     TREE: Tree.from_json,
+    CURVE: Curve.from_json,
 }
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 

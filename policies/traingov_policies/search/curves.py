@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from .prior import Known
 SCHEMA = "traingov.curve/1"
 OTHERS_MOST = 12
 """So many curves of other jobs make the prior: enough to know the board, few enough to take milliseconds."""
+OLD_SD = 0.01
+"""Relative error that a clock's energy has at least once it is only remembered."""
 
 _LISTS = ("compute_energy_j", "input_energy_j", "time_s", "sd")
 
@@ -72,6 +74,44 @@ class Curve:
             return None
         u, value, sd = (np.array(column) for column in zip(*rows, strict=True))
         return Known(u, value, sd)
+
+    def joined(self, older: Curve) -> Curve:
+        """This curve with the clocks that only ``older`` has, scaled to the level of those that both have.
+
+        Itself where they share no clock. What is taken over is trusted to OLD_SD at best. Joining again changes nothing.
+        """
+        mine = set(self.gpu_frequencies_hz)
+        both = [hz for hz in older.gpu_frequencies_hz if hz in mine]
+        rows = {hz: row for hz, *row in self._rows()}
+        old = {hz: row for hz, *row in older._rows()}
+        if not both or len(both) == len(old):
+            return self
+
+        def ratio(column: int) -> float | None:
+            pairs = [(rows[hz][column], old[hz][column]) for hz in both]
+            logs = [math.log(new / was) for new, was in pairs if new is not None and was is not None]
+            return math.exp(sum(logs) / len(logs)) if logs else None
+
+        scale = [ratio(column) for column in range(3)]
+        for hz in set(old) - mine:
+            *values, sd = old[hz]
+            scaled = [None if v is None or k is None else v * k for v, k in zip(values, scale, strict=True)]
+            rows[hz] = [*scaled, max(sd, OLD_SD)]
+        columns = list(zip(*(rows[hz] for hz in sorted(rows)), strict=True))
+        compute, board, time, error = columns
+        return replace(
+            self,
+            gpu_frequencies_hz=tuple(sorted(rows)),
+            compute_energy_j=compute,
+            input_energy_j=board,
+            time_s=tuple(t for t in time if t is not None),
+            sd=tuple(e for e in error if e is not None),
+        )
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        yield from zip(
+            self.gpu_frequencies_hz, self.compute_energy_j, self.input_energy_j, self.time_s, self.sd, strict=True
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The file format as plain values; what is not known is left out."""

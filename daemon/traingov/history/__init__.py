@@ -1,0 +1,1 @@
+"""What the service remembers of earlier jobs."""
