@@ -28,6 +28,7 @@ class Window:
         self._begin_s: Optional[float] = None
         self._begin_synced = False
         self._due_s = 0.0
+        self._step_s: Optional[float] = None  # of the last synchronised window
 
     @property
     def is_open(self) -> bool:
@@ -62,7 +63,7 @@ class Window:
         """Measure from now on."""
         self._begin_synced = self._synchronise()
         self._begin_s = self._clock()
-        self._due_s = self._begin_s + REPORT_INTERVAL_S
+        self._due_s = self._begin_s + self._length_s()
 
     def cut(self, batch_size: int) -> Optional[Dict[str, Any]]:
         """Close the open window and begin the next at the same moment.
@@ -75,6 +76,8 @@ class Window:
         end_s = self._clock()
         elapsed_s = end_s - self._begin_s
         samples = self._whole_samples()
+        if self._steps and synced and self._begin_synced:
+            self._step_s = elapsed_s / self._steps
         report: Optional[Dict[str, Any]] = None
         if self._steps and samples > 0 and elapsed_s > 0:
             length = self._length_sum / self._length_samples if self._length_samples else None
@@ -89,18 +92,26 @@ class Window:
             }
         self._forget_counts()
         self._begin_s, self._begin_synced = end_s, synced
-        self._due_s = end_s + REPORT_INTERVAL_S
+        self._due_s = end_s + self._length_s()
         return report
 
     def close(self) -> None:
         """Measure nothing until ``open``; what was counted is progress. The next step is due at once."""
         self._forget_counts()
-        self._begin_s, self._due_s = None, 0.0
+        self._begin_s, self._due_s, self._step_s = None, 0.0, None
 
     def stop(self) -> None:
         """Measure nothing any more."""
         self.close()
         self._due_s = _NEVER_S
+
+    def _length_s(self) -> float:
+        """How long the next window is. Steps are launched ahead of the device, so a clock looked at on launching says
+        nothing of long steps: where windows are exact, one step is measured first, and each by itself if it is long.
+        """
+        if self._begin_synced and (self._step_s is None or self._step_s >= REPORT_INTERVAL_S):
+            return 0.0
+        return REPORT_INTERVAL_S
 
     def _forget_counts(self) -> None:
         self._done += self._whole_samples()

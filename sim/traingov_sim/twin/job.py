@@ -85,6 +85,7 @@ class TwinJob:
     _wait_for: int = 0
     _window_s: float | None = None
     _window_synced: bool = False
+    _step_s: float | None = None
     _steps: int = 0
     _samples: int = 0
 
@@ -181,12 +182,17 @@ class TwinJob:
             self._wait(0, self.end)
             return
         window = self._window_s
-        if window is None or t_s >= window + WINDOW_S:
+        if window is None or t_s >= window + self._window_length_s():
             if self._synchronises:
                 self._wait(0, self._edge)
                 return
             self._edge(t_s)
         self.later(t_s + HOST_S, lambda: self._next(t_s + HOST_S))
+
+    def _window_length_s(self) -> float:
+        """As the client: where windows are exact, one step first, and each by itself if it is long."""
+        exact = self._window_synced and self._synchronises
+        return 0.0 if exact and (self._step_s is None or self._step_s >= WINDOW_S) else WINDOW_S
 
     def _edge(self, t_s: float) -> None:
         """A window is full, or a first step is done: close it, open the next."""
@@ -201,6 +207,8 @@ class TwinJob:
 
     def _cut(self, t_s: float, synced: bool) -> None:
         begin = self._window_s
+        if begin is not None and self._steps and synced and self._window_synced:
+            self._step_s = (t_s - begin) / self._steps
         if begin is not None and self._steps and t_s > begin:
             report = StepsReported(
                 *(t_s, self.name, self.batch_size, self._steps, self._samples, t_s - begin),
@@ -226,14 +234,14 @@ class TwinJob:
             self.feed(BatchApplied(t_s, self.name, self.batch_size, advice.advice))
             return False
         self._cut(t_s, self._synchronises)
-        self._window_s, self._steps, self._samples = None, 0, 0
+        self._window_s, self._steps, self._samples, self._step_s = None, 0, 0, None
         self._previous, self.batch_size, self.phase = self.batch_size, advice.batch_size, advice.phase
         self.feed(BatchApplied(t_s, self.name, self.batch_size, advice.advice))
         return False
 
     def _out_of_memory(self, t_s: float) -> None:
         failed = self.batch_size
-        self._window_s, self._steps, self._samples = None, 0, 0
+        self._window_s, self._steps, self._samples, self._step_s = None, 0, 0, None
         self._sizes.remove(failed)
         smaller = [b for b in self._sizes if b < failed]
         if self._previous in self._sizes:

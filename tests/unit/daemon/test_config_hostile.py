@@ -38,8 +38,15 @@ def test_a_hostile_tree_is_one_line(tmp_path: Path, text: str) -> None:
         load_tree(str(path))
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"schema": "traingov.relation/1", "workload": [1], "batch_sizes": [8],'
-                                  '"relative_samples": [1.0]}', "3", "null"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"schema": "traingov.relation/1", "workload": [1], "batch_sizes": [8], "relative_samples": [1.0]}',
+        "3",
+        "null",
+    ],
+)
 def test_hostile_files_in_the_state_directory_do_not_keep_the_service_from_starting(tmp_path: Path, text: str) -> None:
     (tmp_path / "relations").mkdir()
     (tmp_path / "relations" / "w.json").write_text(text)
