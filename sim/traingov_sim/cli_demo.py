@@ -31,15 +31,22 @@ def command(seeds: int, steps: int, record: Path | None, keep: Path | None, as_j
     Needs no root and leaves nothing behind. Exit status 1 when a run fails or a clock was not put back.
     """
     console = Console(stderr=as_json)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         if record is not None:
             record.mkdir(parents=True, exist_ok=True)
-        with Lab(keep) as lab, _bars(console) as show:
-            results = run_all(lab, show, tuple(range(seeds)), steps, record)
-    except KeyboardInterrupt:
-        print("traingov-sim demo: stopped; boards and services ended, nothing is left", file=sys.stderr)
-        sys.exit(130)
+        lab = Lab(keep)
+        try:
+            with _bars(console) as show:
+                results = run_all(lab, show, tuple(range(seeds)), steps, record)
+        except KeyboardInterrupt:
+            lab.close()
+            left = lab.left()
+            print(f"traingov-sim demo: {left or 'stopped; nothing is left'}", file=sys.stderr)
+            sys.exit(130)
+        finally:
+            lab.close()
     except (DemoError, OSError) as error:
         print(f"traingov-sim demo: {error}", file=sys.stderr)
         sys.exit(1)

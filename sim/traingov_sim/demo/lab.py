@@ -23,6 +23,8 @@ from ..gpu import ENVIRONMENT, Channel
 
 _START_S = 20.0
 _END_S = 8.0
+_BOARD, _SERVICE, _SCRIPT = "board", "service", "script"
+_SETPRIV = shutil.which("setpriv")
 
 
 class DemoError(RuntimeError):
@@ -84,7 +86,7 @@ class Lab:
         self.directory.mkdir(parents=True, exist_ok=True)
         self._keep = keep is not None
         self._lock = threading.Lock()
-        self._started: list[subprocess.Popen[Any]] = []
+        self._started: list[tuple[subprocess.Popen[Any], str]] = []
         self._closing = False
 
     def __enter__(self) -> Lab:
@@ -98,11 +100,24 @@ class Lab:
         with self._lock:
             self._closing = True
             running = list(self._started)
-        # The last started ends first: scripts, then services (which give their clocks back), then boards.
-        for process in reversed(running):
-            self._end(process)
+        # Scripts first, then services (which give their clocks back), then boards; those of a kind at once.
+        for kind in (_SCRIPT, _SERVICE, _BOARD):
+            mine = [process for process, its_kind in running if its_kind == kind]
+            for process in mine:
+                if process.poll() is None:
+                    process.terminate()
+            for process in mine:
+                self._end(process)
         if not self._keep and self.directory.exists():
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def left(self) -> str | None:
+        """What could not be ended or removed, in one line; None when nothing is left."""
+        alive = [str(process.pid) for process, _ in self._started if process.poll() is None]
+        parts = [f"processes {', '.join(alive)} still run"] if alive else []
+        if self.directory.exists() and not self._keep:
+            parts.append(f"{self.directory} could not be removed")
+        return "; ".join(parts) or None
 
     def board(self, name: str, label: str, seed: int, fuse: bool = False) -> Board:
         """Start a virtual board; with ``fuse`` its files refuse and snap as a kernel's do."""
@@ -112,6 +127,7 @@ class Lab:
         process = self._start(
             [*command, "--seed", str(seed), "--with-parent", "--json", *(["--fuse"] if fuse else [])],
             folder / "board.log",
+            _BOARD,
             stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
@@ -130,7 +146,7 @@ class Lab:
         file = folder / "traingov.yaml"
         file.write_text(json.dumps({**point, **config}, indent=1))  # JSON is YAML
         extra = [] if record is None else ["--record", str(record)]
-        process = self._start([_script("traingovd"), "--config", str(file), *extra], log)
+        process = self._start([_script("traingovd"), "--config", str(file), *extra], log, _SERVICE)
         until = time.monotonic() + _START_S
         while not _listens(path):
             if process.poll() is not None or time.monotonic() > until:
@@ -145,7 +161,7 @@ class Lab:
         environment = {**os.environ, ENVIRONMENT: service.board.gpu, "TRAINGOV_SOCKET": str(service.socket)}
         log = service.log.with_name("training.log")
         process = self._start(
-            [sys.executable, str(examples_dir() / script), *arguments, "--json", "--progress"], log,
+            [sys.executable, str(examples_dir() / script), *arguments, "--json", "--progress"], log, _SCRIPT,
             stdout=subprocess.PIPE, env=environment,
         )  # fmt: skip
         assert process.stdout is not None
@@ -161,17 +177,19 @@ class Lab:
         """End a service before the lab ends: it gives its clocks back."""
         self._end(service.process)
 
-    def _start(self, command: list[str], log: Path, **more: Any) -> subprocess.Popen[Any]:
+    def _start(self, command: list[str], log: Path, kind: str, **more: Any) -> subprocess.Popen[Any]:
         with self._lock:
             if self._closing:
                 raise DemoError("stopped")
             with log.open("ab") as errors:
                 more.setdefault("stdout", errors)
-                # A session of its own: Ctrl-C reaches us alone, and we end the rest in the right order.
+                # A session of its own: Ctrl-C reaches us alone, and we end the rest in the right order. Should we be
+                # killed without a chance to, the kernel ends them (boards look after their parent themselves).
+                guarded = [] if _SETPRIV is None or kind == _BOARD else [_SETPRIV, "--pdeathsig", "TERM", "--"]
                 process = subprocess.Popen(
-                    command, stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True, **more
+                    [*guarded, *command], stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True, **more
                 )
-            self._started.append(process)
+            self._started.append((process, kind))
             return process
 
     @staticmethod

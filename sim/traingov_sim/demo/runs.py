@@ -8,6 +8,8 @@ safe for every model. AGX Orin: the decision tree against mode 0 (method B). All
 from __future__ import annotations
 
 import shutil
+import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -110,8 +112,14 @@ def run_all(lab: Lab, show: Show, seeds: tuple[int, ...], steps: int, record: Pa
         try:
             for future in as_completed(futures):
                 results.update(future.result())
+        except KeyboardInterrupt:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)  # the threads wait for processes: those end first, undisturbed
+            print("traingov-sim demo: stopping …", file=sys.stderr, flush=True)
+            lab.close()
+            raise
         except BaseException:
-            lab.close()  # ends the processes that the other threads wait for
+            lab.close()
             raise
     return results
 
@@ -156,23 +164,23 @@ def _run(lab: Lab, job: Job, show: Show, record: Path | None) -> Result:
         result.seconds.append(script["seconds"])
         if script.get("samples_to_accuracy") is not None:
             result.samples_to_accuracy.append(script["samples_to_accuracy"])
-    _account(service, result, capped="cap" in job.config)
+    _account(service, result, job)
     lab.stop(service)
     result.put_back = board.bounds_hz() == original
     show(job.label, 1.0, f"{result.point}, {result.mean_s:.1f} s")
     return result
 
 
-def _account(service: Service, result: Result, capped: bool) -> None:
+def _account(service: Service, result: Result, job: Job) -> None:
     ended = service.ask("jobs")["ended"]
-    result.input_energy_j = [job["input_energy_j"] for job in ended]
-    result.compute_energy_j = [job["compute_energy_j"] for job in ended]
-    if capped:
-        result.above_cap_s = sum(job["above_cap_s"] for job in ended)
+    result.input_energy_j = [summary["input_energy_j"] for summary in ended]
+    result.compute_energy_j = [summary["compute_energy_j"] for summary in ended]
+    if "cap" in job.config:
+        result.above_cap_s = sum(summary["above_cap_s"] for summary in ended)
     decisions = service.ask("explain")
     measured = sum(d["kind"] == "measured" for d in decisions)
     chosen = [d["point"] for d in decisions if d["kind"] in ("joint", "fixed", "tree")]
-    if measured:
+    if job.label == "profile":
         result.point = f"{measured} points"
     elif chosen:
         result.point = f"{chosen[-1]['batch_size']} @ {chosen[-1]['gpu_frequency_hz'] / 1e6:.0f} MHz"
