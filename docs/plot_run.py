@@ -25,7 +25,10 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Draw argv[1] into argv[2]."""
+    if len(sys.argv) != 3:
+        sys.exit("usage: python docs/plot_run.py RECORDING.jsonl[.gz] OUT.png (needs matplotlib)")
     held = entries(Path(sys.argv[1]))
+
     cap = (held[0].get("cap") or {}).get("power_w")
     begin = next(e["t_s"] for e in held if "t_s" in e)
     end = next((e["t_s"] for e in held if e.get("event") == "JobEnded"), held[-1].get("t_s", begin)) - begin

@@ -184,6 +184,12 @@ class Job:
 
     def _report(self) -> None:
         report = self._window.cut(self._batch)
+        if report is not None and report["samples"] > report["steps"] * report["batch_size"]:
+            self._link.warn(
+                "size",
+                "steps have more samples than the advised batch size %d: rebuild the loader when safe_point() "
+                "is True" % self._batch,
+            )
         if report is not None and self._link.accepting:
             self._outbox.steps(report)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 from traingov_policies import actions as act
@@ -15,7 +16,7 @@ from .loop import Loop
 from .sessions.handler import JobSession, Refused, RegisterReply, RegisterRequest, StepsReport
 from .sessions.jsonrpc import INVALID_PARAMS
 from .sessions.peer import Peer
-from .store import load_relations, signature_of
+from .store import load_relations, read_cap, signature_of, write_cap
 from .sweeps import request
 
 log = logging.getLogger("traingov.desk")
@@ -31,10 +32,16 @@ class Desk:
         self._loop = loop
         self._sessions: dict[str, JobSession] = {}
         self._registering: list[act.AdviseBatch] | None = None
-        self._cap, self._cap_source = config.cap, "configuration"
+        self._cap_file = config.state_dir / "cap.json"
+        self._cap, self._cap_source = read_cap(self._cap_file) or (config.cap, "configuration")
         self._policy = PolicyName(config.values["policy"])
         self._objective = Objective(config.values["objective"])
         self._relations = load_relations((config.state_dir / "relations", data_dir() / "relations"))
+
+    def begin(self) -> None:
+        """A cap that was set by command before the last stop is in force again."""
+        if self._cap_source != "configuration":
+            self._loop.feed(ev.CapChanged(self._loop.clock(), self._cap, self._cap_source))
 
     def advise(self, advice: act.AdviseBatch) -> None:
         """Pass the governor's advice on; while a job registers, its first advice becomes the answer."""
@@ -173,9 +180,20 @@ class Desk:
                 raise Refused(INVALID_PARAMS, str(error)) from None
         else:
             self._cap = None
-        self._cap_source = f"uid {who.uid}"
+        self._cap_source = f"uid {who.uid}, {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        self._loop.keep("the cap", lambda: write_cap(self._cap_file, self._cap, self._cap_source))
         self._loop.feed(ev.CapChanged(self._loop.clock(), self._cap, self._cap_source))
         return self._cap_json()
+
+    def configured(self, old: Config, new: Config) -> None:
+        """Take over what a reload changed. What people have set since the start stays where the files say the same."""
+        loop = self._loop
+        if new.cap != old.cap:
+            self._cap, self._cap_source = new.cap, "configuration"
+            loop.feed(ev.CapChanged(loop.clock(), self._cap, self._cap_source))
+        if any(new.values[key] != old.values[key] for key in ("policy", "objective")):
+            self._policy, self._objective = PolicyName(new.values["policy"]), Objective(new.values["objective"])
+            loop.feed(ev.PolicyChanged(loop.clock(), self._policy, self._objective))
 
     def _sweep(self, method: str, params: dict[str, Any]) -> object:
         loop = self._loop

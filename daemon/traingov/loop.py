@@ -41,6 +41,7 @@ log = logging.getLogger("traingov.loop")
 
 _TICK_S = 0.1
 _LOOK_S = 1.0
+_STUCK_S = 2.0
 _RESTORE_FIRST_S, _RESTORE_MOST_S = 0.5, 30.0
 
 
@@ -71,6 +72,7 @@ class Loop:
         self._keeper = Keeper()
         self._busy = False
         self._tick_timer: asyncio.TimerHandle | None = None
+        self._ticked_s = clock()
         self._next_look_s = 0.0
         self.conditions: dict[str, str] = {}
         self._restore_timer: asyncio.TimerHandle | None = None
@@ -85,12 +87,21 @@ class Loop:
 
     def busy(self, yes: bool) -> None:
         """Whether any job is registered: without one nothing ticks."""
+        if not self._busy:
+            self._ticked_s = self.clock()
         self._busy = yes
         if yes and self._restore_timer is not None:
             self._restore_timer.cancel()  # the journal keeps the true originals for when this job ends
             self._restore_timer = None
         self._next_look_s = self.clock() + _LOOK_S
         self._schedule_tick()
+
+    def stuck(self) -> str | None:
+        """Why the control loop makes no progress, for the watchdog; None while it does."""
+        late_s = self.clock() - self._ticked_s
+        if not self._busy or late_s < _STUCK_S:
+            return None
+        return f"jobs are registered, but no tick of the control loop was finished for {late_s:.1f} s"
 
     def look_at_board(self) -> None:
         """Find out who the board is and which clocks it allows now; tell the governor when that changed."""
@@ -99,6 +110,10 @@ class Loop:
             log.info("board is now %s %s, mode %s", board.name, board.release, board.power_mode)
             self.board = board
             self.feed(ev.BoardFound(self.clock(), board))
+
+    def keep(self, what: str, write: Callable[[], None]) -> None:
+        """Have something written to disk soon, by the thread for that."""
+        self._keeper.keep(what, write)
 
     async def stop(self) -> RestoreReport:
         """Give the knob back and end every child and thread. The sessions have been ended before."""
@@ -170,6 +185,7 @@ class Loop:
         if now >= self._next_look_s:
             self._next_look_s = now + _LOOK_S
             self.worker.look(self._looked)
+        self._ticked_s = now
         self._tick_timer = None
         self._schedule_tick()
 

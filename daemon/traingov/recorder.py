@@ -28,6 +28,9 @@ class Recorder:
     """Raises OSError at the start when ``path`` cannot be written; later errors end the recording with a message."""
 
     def __init__(self, path: Path, board: Board, settings: Settings, cap: Cap | None) -> None:
+        if path.exists():  # the recording of the run before, perhaps of a crash: kept
+            number = next(n for n in range(1, 10_000) if not path.with_name(f"{path.name}.{n}").exists())
+            path.rename(path.with_name(f"{path.name}.{number}"))
         self._file = path.open("w", encoding="utf-8")
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_QUEUE)
         self._thread = threading.Thread(target=self._run, name="traingov-recorder", daemon=True)

@@ -22,11 +22,13 @@ from .logs import log_from_a_thread
 from .loop import Loop
 from .notify import notify
 from .recorder import Recorder
+from .reload import Reloader
 from .sessions.listener import ListenError, inherited_listener
-from .sessions.peer import Access
+from .sessions.peer import Access, group_id
 from .sessions.server import SessionServer
 from .telemetry.rails import RailRule, RailTable, RailTableError
 from .telemetry.samples import Sampler
+from .watchdog import Watchdog, period_s
 
 log = logging.getLogger("traingov.service")
 
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     listener = log_from_a_thread(config.log_level)
     try:
-        return asyncio.run(_serve(config, table, options.record))
+        return asyncio.run(_serve(config, table, options.record, options.config))
     except (ListenError, OSError, ConfigError) as error:
         print(f"traingovd: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         listener.stop()
 
 
-async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
+async def _serve(config: Config, table: RailTable, record: Path | None, files: Sequence[Path] | None) -> int:
     os.makedirs(config.state_dir, mode=0o755, exist_ok=True)
     _restore_leftover(config)
     recorders: list[Recorder] = []
@@ -72,6 +74,8 @@ async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
     board = worker.find()
     sampler = Sampler(table, board.name, _say_rule)
     settings = config.settings(sampler.rule)
+    if group_id(config.user_group) is None:
+        log.warning("no group %s on this machine: only root and this user may register jobs", config.user_group)
     if record is not None:
         recorders.append(Recorder(record, board, settings, config.cap))
     recorder = recorders[0] if recorders else None
@@ -81,22 +85,30 @@ async def _serve(config: Config, table: RailTable, record: Path | None) -> int:
     listener = inherited_listener(os.environ)  # systemd's socket unit, where there is one
     server = SessionServer(config.socket, desk, access=access, board=board.name, listener=listener)
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    reloader = Reloader(files, config, lambda: sampler.rule, desk.configured)
+    # At a terminal, SIGHUP says that it is gone; to a service, that its configuration changed.
+    hang_up = stop.set if sys.stdin is not None and sys.stdin.isatty() else reloader.request
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):  # their default would end us with the clock pinned
         signal.signal(number, signal.SIG_IGN)
     config.socket.parent.mkdir(parents=True, exist_ok=True)
     await server.start()
     loop.start(desk.advise)
+    desk.begin()
     where = worker.node.path if worker.node is not None else "not found: it is looked for again when a job registers"
     log.info("%s, %s, power mode %s; GPU %s", board.name, board.release, board.power_mode, where)
+    watchdog = Watchdog(loop.stuck, period_s(os.environ))
     notify("READY=1")
+    watchdog.start()
     try:
         await stop.wait()
     finally:
         notify("STOPPING=1")
         await server.close()
         report = await loop.stop()
+        watchdog.stop()
         if recorder is not None:
             recorder.close()
     log.log(logging.ERROR if report.status == "failed" else logging.INFO, "restore: %s", report.text)

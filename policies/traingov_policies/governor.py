@@ -236,9 +236,7 @@ class Governor:
         job = next(iter(ctx.jobs.values()))
         policy = job.registered.policy or ctx.policy
         if not ctx.clocks:
-            return Observing(
-                job, "the board shows no clock table for the GPU: nothing can be set (see traingov doctor)"
-            )
+            return Observing(job, "the board shows no clock table for the GPU: nothing can be set")
         if (run := due(job, ctx)) is not None:
             return Sweep(job, run, self._begin)
         if policy is PolicyName.OBSERVE:

@@ -37,6 +37,9 @@ class Verdict:
     invalid: str | None = None
 
 
+_WHOLE = 0.9  # of the samples that whole batches have
+
+
 class StepTimes:
     """Seconds per sample from step reports: the ratio of sums, and its standard deviation."""
 
@@ -135,6 +138,9 @@ class PointMeter:
         """Take a step report; one that began before the clock held or used another batch size is left out."""
         begun_s = report.t_s - report.elapsed_s
         held_s = self._begin_s if self._held_s is None else min(self._begin_s, self._held_s)
+        whole = report.steps * report.batch_size
+        if not _WHOLE * whole <= report.samples <= whole:
+            return  # steps of another size than the batch size: an epoch's last ones, or a script that did not follow
         if report.batch_size == self.point.batch_size and begun_s >= held_s - max(1e-3, _STRADDLE * report.elapsed_s):
             self._times.add(report)
             self._from_s = begun_s if self._from_s is None else min(self._from_s, begun_s)

@@ -127,6 +127,23 @@ def test_a_cap_set_lowered_and_lifted_while_training_is_followed(lab: Lab) -> No
         assert (wrong.returncode, "burst_w" in wrong.stderr) == (2, True)
 
 
+def test_a_cap_set_by_command_is_kept_over_a_restart_until_it_is_cleared(lab: Lab) -> None:
+    board = lab.board("nano", "a", 12)
+    service = lab.service(board, "a", {"policy": "observe"})
+    assert traingov("cap", "set", "4.5", "--window", "2", "--socket", str(service.socket)).returncode == 0
+    wait_for((service.state_dir / "cap.json").exists, 5, "the cap is on disk")
+    kill(service)
+    again = lab.service(board, "a", {"policy": "observe"})
+    got = again.ask("status")
+    assert got["cap_w"] == 4.5
+    shown = traingov("cap", "get", "--socket", str(again.socket)).stdout
+    assert shown.startswith("4.5 W over 2 s")
+    assert "uid" in shown
+    traingov("cap", "clear", "--socket", str(again.socket))
+    lab.stop(again)
+    assert lab.service(board, "a", {"policy": "observe"}).ask("status")["cap_w"] is None
+
+
 def test_a_tegrastats_that_hangs_makes_a_capped_board_safe_and_coming_back_is_noticed(lab: Lab) -> None:
     board = lab.board("nano", "a", 7)
     config = {"policy": "fixed", "fixed": {"gpu_frequency_hz": 460_800_000}, "cap": {"power_w": 6.0}}

@@ -10,7 +10,7 @@ import click
 
 from traingov_policies.values import Objective, PolicyName
 
-from .errors import print_json
+from .errors import WrongInput, print_json
 from .rpc import call
 
 _DEFAULT_SOCKET = "/run/traingov/traingov.sock"
@@ -19,7 +19,8 @@ _DEFAULT_SOCKET = "/run/traingov/traingov.sock"
 def service_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that every command takes which speaks to the service."""
     socket = click.option(
-        "--socket", "path", type=click.Path(path_type=Path), envvar="TRAINGOV_SOCKET", default=_DEFAULT_SOCKET,
+        "--socket", "path", type=click.Path(path_type=Path, readable=False),
+        envvar="TRAINGOV_SOCKET", show_envvar=True, default=_DEFAULT_SOCKET,
         show_default=True, help="Where the service listens.",
     )  # fmt: skip
     return socket(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command))
@@ -85,6 +86,8 @@ def cap_get(path: Path, as_json: bool) -> None:
 @service_options
 def cap_set(power_w: float, window_s: float | None, burst_w: float | None, *, path: Path, as_json: bool) -> None:
     """Set the cap to POWER_W watts."""
+    if not 0 < power_w < 10_000:
+        raise WrongInput(f"POWER_W: must be a positive number of watts below 10000, not {power_w}")
     params: dict[str, Any] = {"power_w": power_w}
     params |= {k: v for k, v in (("window_s", window_s), ("burst_w", burst_w)) if v is not None}
     _show_cap(call(path, "cap.set", params), as_json)

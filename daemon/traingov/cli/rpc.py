@@ -44,6 +44,8 @@ def _ask(stream: Any, number: int, method: str, params: dict[str, Any]) -> Any:
             message = json.loads(line)
         except ValueError:
             raise Failure("traingovd's answer was cut off; try again") from None
+        if "error" in message and message.get("id") is None:
+            raise WrongInput(f"traingovd could not read the request: {message['error'].get('message')}")
         if message.get("id") != number:
             continue
         if "error" in message:

@@ -87,7 +87,10 @@ def restore(
     try:
         lock.acquire(lock_wait_s)
     except FileNotFoundError:
-        report = RestoreReport("nothing", f"nothing to restore: there is no {journal_path}")
+        report = RestoreReport(
+            "nothing",
+            f"nothing to restore: there is no {journal_path} (another state_dir? --state-dir)",
+        )
     except OSError as error:
         report = RestoreReport("failed", f"cannot open the folder of {journal_path} ({errno_name(error)}): run as root")
     except JournalError as error:
@@ -107,7 +110,10 @@ def _restore_locked(files: Files, path: str, disk: Disk) -> RestoreReport:
     try:
         data = decode(disk.read(path))
     except FileNotFoundError:
-        return RestoreReport("nothing", f"nothing to restore: there is no {path}")
+        return RestoreReport(
+            "nothing",
+            f"nothing to restore: there is no {path} (another state_dir? --state-dir)",
+        )
     except DamagedJournalError as damage:
         try:
             where = f"kept as {set_aside(path, disk)}"
