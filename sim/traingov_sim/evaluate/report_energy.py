@@ -13,7 +13,7 @@ from .energy_methods import METHODS
 _TITLES = {
     **{"mode0": "mode 0", "mode2": "30 W mode", "ffg": "FFG", "mlg": "MLG", "cost_tree": "regret tree"},
     **{"search": "search", "search_first": "search, first job", "search_cost_tree": "search from regret tree"},
-    **{"best": "best clock"},
+    **{"search_again": "search, second run", "best": "best clock"},
 }
 Rows = Sequence[Mapping[str, Any]]
 
