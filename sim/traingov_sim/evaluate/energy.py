@@ -6,6 +6,7 @@ Every row says what kind of figure it is: "calibrated" where the family was fitt
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,14 @@ def evaluate_energy(
     ``members`` of the family are taken, spread evenly over its boards. Raises ValueError for fewer than one or more
     than there are.
     """
-    whole = family or load_orin_family()
+    # Matrices are small: threads of a BLAS library would only wait for each other. Comes with scikit-learn.
+    with importlib.import_module("threadpoolctl").threadpool_limits(1):
+        return _evaluate(members, seed, family or load_orin_family(), settings, say)
+
+
+def _evaluate(
+    members: int, seed: int, whole: OrinFamily, settings: SearchSettings | None, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
     if not 1 <= members <= len(whole):
         raise ValueError(f"members must lie between 1 and {len(whole)}, not {members}")
     shared = Family(whole)

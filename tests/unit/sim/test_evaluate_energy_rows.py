@@ -45,7 +45,6 @@ def of(rows, **wanted):
     return [r for r in rows if all(r.get(k) == v for k, v in wanted.items())]
 
 
-@pytest.mark.slow
 def test_every_row_says_what_kind_of_figure_it_is_and_only_ffg_was_fitted(rows):
     kinds = {(r.get("method"), r["kind"]) for r in rows if "method" in r}
     assert {m for m, kind in kinds if kind == "calibrated"} == {"ffg"}
@@ -53,7 +52,6 @@ def test_every_row_says_what_kind_of_figure_it_is_and_only_ffg_was_fitted(rows):
     json.dumps(rows)
 
 
-@pytest.mark.slow
 def test_every_cell_and_mean_of_table_ii_is_there_for_every_method(rows):
     assert len(of(rows, what="cell")) == 54 * len(METHODS)
     assert len(of(rows, what="model")) == 9 * len(METHODS)
@@ -64,7 +62,6 @@ def test_every_cell_and_mean_of_table_ii_is_there_for_every_method(rows):
     assert ffg["saving_percent"]["mean"] == pytest.approx(12.21, abs=1.5)
 
 
-@pytest.mark.slow
 def test_no_method_beats_the_best_clock_in_any_cell(rows):
     best = {r["name"]: r["saving_percent"]["mean"] for r in of(rows, what="cell", method="best")}
     for method in set(METHODS) - {"best", "mode2"}:  # mode 2 is not a clock of mode 0
@@ -72,7 +69,6 @@ def test_no_method_beats_the_best_clock_in_any_cell(rows):
             assert r["saving_percent"]["mean"] <= best[r["name"]] + 0.01, (method, r["name"])
 
 
-@pytest.mark.slow
 def test_deep_models_that_share_a_tokenizer_get_714_mhz_from_algorithm_1_on_short_tasks(rows):
     for r in of(rows, what="mlg-cell"):
         if r["name"] in ("bert-base/stsb", "bert-base/mnli", "bert-base/wnli"):
