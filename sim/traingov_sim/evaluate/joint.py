@@ -107,9 +107,9 @@ def more(name: str, quick: bool, data: Path) -> list[dict[str, Any]]:
         return [{"comparison": name, "kind": "measured-data", "absent": f"{module} is not installed"}]
     call = getattr(importlib.import_module(module), function)
     known = inspect.signature(call).parameters
-    given: dict[str, Any] = {"directory": data / folder}
+    given: dict[str, Any] = {"directory": data / folder, "data": data, "quick": quick}
     if quick:
-        given.update(seeds=1 if name == "profiling" else 5, caps=1)
+        given["seeds"] = 5
     result: list[dict[str, Any]] = call(**{k: v for k, v in given.items() if k in known})
     return result
 

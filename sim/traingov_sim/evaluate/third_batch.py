@@ -26,7 +26,7 @@ def implied_samples() -> list[dict[str, Any]]:
         if batches.third is None:
             continue
         exact = Exact.of(load_family(r.board, r.workload), CLOCKS_HZ[r.board])
-        n2 = level(exact.family, exact, r, "baseline2")
+        n1, n2 = (level(exact.family, exact, r, which) for which in ("baseline1", "baseline2"))
         ratios = {
             str(b): distribution(r.joint[2] / exact.sample_s[:, i, -1] / n2, 3)
             for i, b in enumerate(exact.batch_sizes)
@@ -42,6 +42,7 @@ def implied_samples() -> list[dict[str, Any]]:
                 "assumed_baseline2": batches.baseline2,
                 "assumed_third": batches.third,
                 "figure_2": {"32": 1.5},
+                "baseline1_over_baseline2": distribution(n1 / n2, 3),
                 "implied": ratios,
             }
         )
