@@ -78,7 +78,7 @@ class Curve:
     def joined(self, older: Curve) -> Curve:
         """This curve with the clocks that only ``older`` has, scaled to the level of those that both have.
 
-        Itself where they share no clock. What is taken over is trusted to OLD_SD at best. Joining again changes nothing.
+        Itself where they share no clock. What is taken over is trusted to OLD_SD at best, however often it is.
         """
         mine = set(self.gpu_frequencies_hz)
         both = [hz for hz in older.gpu_frequencies_hz if hz in mine]

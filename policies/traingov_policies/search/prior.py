@@ -21,7 +21,6 @@ import numpy as np
 from .process import Array, Belief, Mixture, Reading
 
 _LEVEL = 3.0  # sd of a job's level: nothing is known of it
-_ODD_JOBS = 0.3  # share of jobs that may differ from the common curve in another way than those known do
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,8 @@ COMMON = Shape(tilt=0.6, bend=0.5, smooth=0.15, oddity=0.03, length=0.5)
 VALLEY = 0.35
 """Curvature of the valley that stands for the common curve while no other job is known: VALLEY · (u − u_start)²."""
 
-OWN = tuple(
-    Shape(tilt, bend, smooth, oddity)
-    for tilt, bend, smooth in ((0.02, 0.02, 0.01), (0.05, 0.05, 0.02), (0.12, 0.10, 0.03), (0.3, 0.25, 0.06))
-    for oddity in (0.01, 0.025, 0.05)
-)
+OWN = ((0.02, 0.02, 0.01), (0.05, 0.05, 0.02), (0.12, 0.10, 0.03), (0.3, 0.25, 0.06))
+"""Tilt, bend and smooth remainder of jobs from much like the common curve to quite unlike it."""
 
 
 def kernel(first: Array, second: Array, shape: Shape) -> Array:
@@ -78,16 +74,33 @@ def remembered(base: Mixture, index: Sequence[int], own: Known) -> Mixture:
     return Mixture(weights, tuple(Belief(b.mean, b.covariance + _SESSION**2) for b, _ in updated))
 
 
-def prior(u: Array, others: Sequence[Known], u_start: float) -> Mixture:
+@dataclass(frozen=True)
+class PriorSettings:
+    """``odd_jobs``: share of jobs that may differ from the common curve in another way than those known do.
+
+    ``length``: e-folds of the clock over which a job's smooth difference keeps its sign.
+    ``oddity``: standard deviation of single clocks of the most erratic jobs.
+    """
+
+    odd_jobs: float = 0.3
+    length: float = 0.35
+    oddity: float = 0.05
+
+
+def prior(u: Array, others: Sequence[Known], u_start: float, settings: PriorSettings | None = None) -> Mixture:
     """What to believe over clocks ``u`` [n], given the board's other jobs; ``u_start`` is the tree's clock.
 
     One belief per way in which a job may differ from the common curve. Those under which the other jobs' curves are
     likely weigh more, but each keeps a share: the next job may be the first of its kind.
     """
+    s = settings or PriorSettings()
+    own_shapes = [
+        Shape(tilt, bend, smooth, oddity, s.length) for tilt, bend, smooth in OWN for oddity in (0.01, 0.025, s.oddity)
+    ]
     valley = VALLEY * (u - u_start) ** 2
     if not others:
-        even = tuple(Belief(valley, kernel(u, u, COMMON) + kernel(u, u, shape) + _LEVEL**2) for shape in OWN)
-        return Mixture((1 / len(OWN),) * len(OWN), even)
+        even = tuple(Belief(valley, kernel(u, u, COMMON) + kernel(u, u, shape) + _LEVEL**2) for shape in own_shapes)
+        return Mixture((1 / len(even),) * len(even), even)
     at = np.concatenate([k.u for k in others])
     job = np.repeat(np.arange(len(others)), [len(k.u) for k in others])
     same = job[:, None] == job[None, :]
@@ -98,12 +111,12 @@ def prior(u: Array, others: Sequence[Known], u_start: float) -> Mixture:
     common = kernel(at, at, COMMON) + same * _LEVEL**2 + np.diag(noise + 1e-9)
     cross, own = kernel(at, u, COMMON), kernel(u, u, COMMON) + _LEVEL**2
     beliefs, logs = [], []
-    for shape in OWN:
+    for shape in own_shapes:
         factor = np.linalg.cholesky(common + same * kernel(at, at, shape))
         white = np.linalg.solve(factor, y)
         half = np.linalg.solve(factor, cross)
         logs.append(-0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum()))
         beliefs.append(Belief(valley + half.T @ white, own + kernel(u, u, shape) - half.T @ half))
     likely = np.exp(np.array(logs) - max(logs))
-    weights = (1 - _ODD_JOBS) * likely / likely.sum() + _ODD_JOBS / len(OWN)
+    weights = (1 - s.odd_jobs) * likely / likely.sum() + s.odd_jobs / len(own_shapes)
     return Mixture(tuple(float(w) for w in weights), tuple(beliefs))

@@ -8,6 +8,7 @@ reading does not bear the first out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -21,7 +22,10 @@ DRIFT_PER_S = 1e-4 / 60
 _FRICTION = 0.05
 """Share of a probe's energy that it costs beyond what the clock itself does: switching, synchronising."""
 
-_READINGS_OF_START = 2
+_READINGS_LEAST = 2
+_CONFIRM_MOST = 4
+_SURE = 1.0
+"""Standard deviations by which a clock has to beat the start before the search ends with it (84 %)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ class Search:
         self._probes_most = probes_most
         self._noise_sd = noise_sd
         self._known = known
+        self._foreseen: tuple[float, float] | None = None
         self._again: list[int] = []
+        self._confirming = _CONFIRM_MOST
         self._belief: Belief | None = None
         self._step: Step | None = None
 
@@ -74,9 +80,20 @@ class Search:
         """A window's reading."""
         if self._step is not None and self._step.why == "probe" and self._step.index == reading.index:
             self.probes += 1
+            self._verified(reading)
         self._step = None
         self.readings.append(reading)
         self._belief = None
+
+    def _verified(self, reading: Reading) -> None:
+        """A best known from before that turns out as remembered ends the search: nothing more has to be found out."""
+        if self._foreseen is None:
+            return
+        (mean, sd), self._foreseen = self._foreseen, None
+        start = [r.value for r in self.readings if r.index == self.start]
+        apart = reading.value - float(np.mean(start)) - mean
+        if abs(apart) <= 2 * math.hypot(sd, reading.sd, self._noise_sd):
+            self._probes_most = self.probes
 
     def leave_out(self, index: int) -> None:
         """This clock cannot be measured or used: it is no candidate from now on."""
@@ -92,6 +109,7 @@ class Search:
     def again(self, probes: int) -> None:
         """Look at the settled search again: start and incumbent are read anew, and so many probes more are allowed."""
         self._probes_most = self.probes + probes
+        self._confirming = _CONFIRM_MOST
         self._again = [i for i in (self.start, self.incumbent) if i not in self.left_out]
 
     def next(self, allowed: Collection[int], stakes: Callable[[], Stakes]) -> Step | None:
@@ -103,25 +121,33 @@ class Search:
         return self._step
 
     def _next(self, allowed: set[int], stakes: Callable[[], Stakes]) -> Step | None:
-        if self.count(self.start) < _READINGS_OF_START:
+        if self.count(self.start) < _READINGS_LEAST:
             return Step(self.start, "start")
         if self._known is not None:
             known, self._known = self._known, None
             if known in allowed and known != self.start:
+                self._foreseen = self.belief.difference(known, self.start)
                 return Step(known, "probe")
         while self._again:
             again = self._again.pop(0)
             if again in allowed:
                 return Step(again, "again")
         self.incumbent = self._best(allowed)
-        if self.readings[-1].index != self.incumbent:
+        if self.readings[-1].index != self.incumbent or self.count(self.incumbent) < _READINGS_LEAST:
             return Step(self.incumbent, "incumbent")
         probe = None if self.probes >= self._probes_most else self._worth(allowed, stakes())
         if probe is not None:
             return Step(probe, "probe")
-        if self.count(self.incumbent) < _READINGS_OF_START:
-            return Step(self.incumbent, "incumbent")
-        return None
+        return self._confirm()
+
+    def _confirm(self) -> Step | None:
+        """The start is left for good only when that is sure; until then both are read in turn, a few times."""
+        mean, sd = self.belief.difference(self.incumbent, self.start)
+        if self.incumbent == self.start or mean + _SURE * sd < 0 or self._confirming <= 0:
+            return None
+        self._confirming -= 1
+        pair = sorted((self.start, self.incumbent), key=lambda i: (self.count(i), i != self.start))
+        return Step(pair[0], "start" if pair[0] == self.start else "incumbent")
 
     def _best(self, allowed: set[int]) -> int:
         """The measured clock of least expected cost; of equal ones the present incumbent."""

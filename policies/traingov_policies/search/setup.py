@@ -28,7 +28,7 @@ def build(job: Job, settings: SearchSettings, clocks: tuple[int, ...], start: in
     top = clocks[-1]
     u = np.log(np.array(clocks, float) / top)
     own = next((c for c in registered.remembered if c.batch_size == job.batch_size), None)
-    others = most_alike([c for c in (*registered.remembered, *registered.curves) if c is not own], clocks)
+    others = most_alike([c for c in (*registered.remembered, *registered.curves) if c != own], clocks)
     known = [k for c in others if (k := c.known(settings.power, objective, top)) is not None]
     belief = prior(u, known, float(u[start]))
     best = None
