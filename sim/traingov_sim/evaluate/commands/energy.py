@@ -10,6 +10,7 @@ import click
 import numpy as np
 from rich.console import Console
 
+from traingov_policies.fitting import MissingFitterError
 from traingov_policies.sweep import to_csv
 
 from ...surfaces.orin_family import load_orin_family
@@ -40,7 +41,10 @@ def command(members: int, *, seed: int, sweep_csv: Path | None, member: int, as_
             sweep_csv.write_text(to_csv(rows), encoding="utf-8")
             return
         result = evaluate_energy(members, seed, say=lambda text: errors.print(f"… {text}"))
-    except (ValueError, IndexError, OSError) as error:
+    except ImportError as error:
+        print(f"traingov-sim evaluate energy: needs scikit-learn ({error}): pip install scikit-learn", file=sys.stderr)
+        sys.exit(1)
+    except (ValueError, IndexError, OSError, MissingFitterError) as error:
         print(f"traingov-sim evaluate energy: {error}", file=sys.stderr)
         sys.exit(1)
     if as_json:
