@@ -33,7 +33,7 @@ def draw_ucurves(curves: Sequence[Curve], what: str = "GPU + CPU energy", kind: 
     axes.set_title("Energy over the GPU clock (ring: best; dashed: mode 0)")
     axes.grid(alpha=0.3)
     if len(curves) <= 30:
-        axes.legend(fontsize="x-small", ncols=1 + len(curves) // 10)
+        axes.legend(fontsize="x-small", ncol=1 + len(curves) // 10)
     out = io.BytesIO()
     figure.savefig(out, format=kind, dpi=130)
     return out.getvalue()

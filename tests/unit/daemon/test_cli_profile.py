@@ -1,6 +1,7 @@
 """`traingov profile --energy` against a service that is made up here."""
 
 import json
+import sys
 
 import pytest
 
@@ -46,14 +47,13 @@ def service(monkeypatch):
     return made
 
 
-def test_rows_are_written_printed_and_drawn_once_the_sweep_is_done(service, tmp_path):
-    out, plot = tmp_path / "s.csv", tmp_path / "u.png"
-    result = run("profile", "--energy", "--duration", "5", "--out", str(out), "--plot", str(plot))
+def test_rows_are_written_and_printed_once_the_sweep_is_done(service, tmp_path):
+    out = tmp_path / "s.csv"
+    result = run("profile", "--energy", "--duration", "5", "--out", str(out))
     assert result.exit_code == 0, result.stderr
     assert "510 MHz: 10.00 s, 80.0 J compute (+20.0 % saved)" in result.stdout
     assert "sweep is running" in result.stderr
     assert [r.gpu_frequency_hz for r in from_csv(out.read_text())] == [None, *CLOCKS[:2]]
-    assert plot.read_bytes().startswith(b"\x89PNG")
     assert ("profile.start", {"duration_s": 5.0, "fresh": False}) in service.asked
 
 
@@ -82,13 +82,22 @@ def test_a_sweep_can_be_ended(service):
     assert [method for method, _ in service.asked] == ["profile.stop"]
 
 
-def test_a_sweep_on_disk_is_drawn_without_a_service(service, tmp_path):
-    source, plot = tmp_path / "s.csv", tmp_path / "u.svg"
-    run("profile", "--energy", "--out", str(source))
+def test_the_curve_is_drawn_as_png_and_from_a_file_without_a_service(service, tmp_path):
+    pytest.importorskip("matplotlib")
+    source, png, svg = tmp_path / "s.csv", tmp_path / "u.png", tmp_path / "u.svg"
+    assert run("profile", "--energy", "--out", str(source), "--plot", str(png)).exit_code == 0
+    assert png.read_bytes().startswith(b"\x89PNG")
     service.asked.clear()
-    assert run("profile", "--from", str(source), "--plot", str(plot)).exit_code == 0
-    assert b"<svg" in plot.read_bytes()
+    assert run("profile", "--from", str(source), "--plot", str(svg)).exit_code == 0
+    assert b"<svg" in svg.read_bytes()
     assert service.asked == []
+
+
+def test_without_matplotlib_a_plot_is_refused_with_what_to_install(service, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("profile", "--energy", "--plot", str(tmp_path / "u.png"))
+    assert result.exit_code == 1
+    assert "pip install 'traingov[plots]'" in result.stderr
 
 
 @pytest.mark.parametrize(
