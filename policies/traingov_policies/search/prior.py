@@ -110,11 +110,12 @@ def prior(u: Array, others: Sequence[Known], u_start: float, settings: PriorSett
     y = y - (np.bincount(job, y) / np.bincount(job))[job]
     common = kernel(at, at, COMMON) + same * _LEVEL**2 + np.diag(noise + 1e-9)
     cross, own = kernel(at, u, COMMON), kernel(u, u, COMMON) + _LEVEL**2
+    right = np.column_stack([y, cross])
     beliefs, logs = [], []
     for shape in own_shapes:
         factor = np.linalg.cholesky(common + same * kernel(at, at, shape))
-        white = np.linalg.solve(factor, y)
-        half = np.linalg.solve(factor, cross)
+        solved = np.linalg.solve(factor, right)
+        white, half = solved[:, 0], solved[:, 1:]
         logs.append(-0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum()))
         beliefs.append(Belief(valley + half.T @ white, own + kernel(u, u, shape) - half.T @ half))
     likely = np.exp(np.array(logs) - max(logs))
