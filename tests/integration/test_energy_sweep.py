@@ -27,7 +27,7 @@ def test_a_sweep_of_a_running_job_is_measured_kept_and_fitted_from(lab: Lab, tmp
     (curve,) = curves(rows)
     assert curve.saving(714_000_000) is not None
     assert all(row.input_energy_j > row.compute_energy_j > 0 for row in rows)
-    assert all(60 < row.gpu_utilization <= 100 for row in rows)
+    assert all(0 < row.gpu_utilization <= 100 for row in rows)
     kept = list(service.state_dir.glob("sweeps/*/*/*/*.csv"))
     assert len(kept) == 1
     assert kept[0].read_text(encoding="utf-8") == out.read_text(encoding="utf-8")
