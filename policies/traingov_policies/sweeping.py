@@ -17,6 +17,7 @@ DURATION_S = 300.0  # the paper's five minutes
 SETTLE_S = 2.0
 HOT_CELSIUS = 75.0
 _STEPS_LEAST = 3
+_COVERED_LEAST = 0.8
 
 
 def clock_text(gpu_frequency_hz: int | None) -> str:
@@ -131,6 +132,9 @@ class SweepMeter:
         compute_w, input_w = self._compute.mean_power_w, self._input.mean_power_w
         if compute_w is None and input_w is None:
             return "no power reading"
+        seen = max(self._compute.covered_s, self._input.covered_s) / self.elapsed_s
+        if seen < _COVERED_LEAST:
+            return f"power readings cover {100 * seen:.0f} % of the time only"
         if self._clock_hz is not None and self._clock_seen:
             mean = self._clock_sum / self._clock_seen
             if abs(mean / self._clock_hz - 1) > clock_tolerance:

@@ -189,6 +189,17 @@ def test_a_job_without_power_readings_gives_no_rows_and_an_end():
     assert set(state(bench)["failed"].values()) == {"no power reading"}
 
 
+def test_a_point_during_which_telemetry_fell_silent_is_measured_again():
+    bench = begun().run(4)
+    bench.sensor_on = False
+    bench.run(6)
+    assert "cover" in bench.texts("measurement-invalid")[0]
+    bench.sensor_on = True
+    bench.run(60)
+    assert state(bench)["state"] == "finished"
+    assert len(rows(bench)) == 4
+
+
 def test_the_request_comes_back_from_a_recording():
     event = SweepRequested(1.0, "j1", THREE, None, 50, rows(begun().run(60)))
     assert decode_event(encode_event(event)) == event
