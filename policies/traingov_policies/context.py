@@ -76,6 +76,7 @@ class Context:
     idle_since_s: float | None = None
     actual: KnobReadBack | None = None
     foreign_writes: int = 0
+    clock_off: int = 0
     advice: int = 0
     last_decision: Decided | None = None
     sweep: SweepRun | None = None

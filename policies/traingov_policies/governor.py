@@ -27,7 +27,7 @@ from .events import (
     SweepStopped,
 )
 from .guard import Guard
-from .knob import read_back
+from .knob import read_back, watch_clock
 from .lut import Lut
 from .plans import thinned
 from .select import select
@@ -110,6 +110,8 @@ class Governor:
     def _sample(self, sample: Sample, ctx: Context) -> None:
         if sample.input_power_w is not None:
             ctx.last_power_s = sample.t_s
+        if ctx.requested is not None:
+            watch_clock(sample, ctx)
         if self._state.guarded and ctx.clocks:
             step = ctx.guard.sample(sample.t_s, sample.input_power_w)
             if step is not None:

@@ -40,6 +40,7 @@ class _Watch:
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     advised: dict[str, tuple[int, float]] = field(default_factory=dict)
     ours: bool = False
+    policy: str = "joint"
 
     def complain(self, text: str) -> None:
         self.found.append(f"t={self.now_s:.3f} s: {text}")
@@ -54,7 +55,13 @@ class _Watch:
             case "CapChanged":
                 self.set_cap(e.get("cap"))
             case "JobRegistered":
-                self.jobs[e["job"]] = {"sizes": set(e["batch_sizes"]), "batch": e["batch_size"]}
+                policy = e.get("policy") or self.policy
+                self.jobs[e["job"]] = {"sizes": set(e["batch_sizes"]), "batch": e["batch_size"], "policy": policy}
+                self.above_since_s = None
+            case "PolicyChanged":
+                self.policy = e["policy"]
+                for job in self.jobs.values():
+                    job["policy"] = e["policy"]
             case "BatchApplied" | "StepsReported" if e["job"] in self.jobs:
                 self.jobs[e["job"]]["batch"] = e["batch_size"]
                 wanted = self.advised.get(e["job"])
@@ -79,7 +86,9 @@ class _Watch:
             return
         self.window.add(self.now_s, e.get("input_power_w"))
         mean = self.window.value
-        if mean is None or mean < self.cap_w or not self.ours or self.asked == (self.lowest_hz, self.lowest_hz):
+        governed = self.ours or any(job["policy"] != "observe" for job in self.jobs.values())
+        lowest = self.asked == (self.lowest_hz, self.lowest_hz)
+        if not self.clocks or mean is None or mean < self.cap_w or not governed or lowest:
             self.above_since_s = None
         elif self.above_since_s is None:
             self.above_since_s = self.now_s
@@ -150,6 +159,7 @@ def violations(entries: Iterable[Mapping[str, Any]], limits: Limits | None = Non
             watch.clocks = set(entry["board"]["gpu_frequencies_hz"])
             watch.lowest_hz = min(watch.clocks, default=0)
             watch.set_cap(entry.get("cap"))
+            watch.policy = entry["settings"].get("policy", "joint")
         elif entry.get("event") == "BoardFound":
             watch.clocks = set(entry["board"]["gpu_frequencies_hz"])
             watch.lowest_hz = min(watch.clocks, default=0)

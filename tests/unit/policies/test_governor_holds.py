@@ -184,6 +184,19 @@ def test_an_event_from_the_past_does_not_set_the_governors_clock_back() -> None:
     assert bench.texts("tree") == []
 
 
+def test_a_clock_that_does_not_hold_outside_profiling_is_told() -> None:
+    bench = Bench(FIXED)
+    bench.register()
+    bench.run(6)
+    assert bench.governor.snapshot()["conditions"] == {}
+    bench.hz = CLOCKS[3]  # throttled: the bounds still say otherwise
+    bench.run(3)
+    assert "clock-does-not-hold" in bench.governor.snapshot()["conditions"]
+    bench.hz = TOP
+    bench.run(1)
+    assert bench.governor.snapshot()["conditions"] == {}
+
+
 @pytest.mark.parametrize("cap", [None, Cap(20)])
 def test_failing_without_a_cap_gives_the_knob_back(cap: Cap | None) -> None:
     bench = Bench(Settings(policy=PolicyName.ENERGY), cap=cap)  # no tree: the policy cannot govern
