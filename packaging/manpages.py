@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+
 from traingov.cli.main import main as traingov
 
 VERSION = "0.1.0"
@@ -67,15 +68,16 @@ def traingovd_page() -> str:
         ".SH NAME", "traingovd \\- governor for neural\\-network training on NVIDIA Jetson",
         ".SH SYNOPSIS", ".B traingovd", "[\\fB\\-\\-config\\fR \\fIFILE\\fR] [\\fB\\-\\-record\\fR \\fIFILE\\fR]",
         ".SH DESCRIPTION",
-        "Watches board power, takes registrations of training jobs on /run/traingov/traingov.sock, sets the GPU clock and",
-        "advises the batch size. Gives the clock back when the last job ends, when it stops, and after a crash",
+        "Watches board power, takes registrations of training jobs on /run/traingov/traingov.sock, sets the GPU",
+        "clock and advises the batch size. Gives the clock back when the last job ends, when it stops, and after a crash",
         "(\\fBtraingov restore\\fR). Normally started by traingov.service.",
         ".SH OPTIONS",
-        ".TP", ".BI \\-\\-config \\ FILE", "Use these files over the defaults instead of /etc/traingov; may be repeated.",
+        ".TP", ".BI \\-\\-config \\ FILE",
+        "Use these files over the defaults instead of /etc/traingov; may be repeated.",
         ".TP", ".BI \\-\\-record \\ FILE", "Write every event and action to FILE, for \\fBtraingov replay\\fR.",
         ".SH SIGNALS",
-        ".TP", ".B SIGHUP", "Read the configuration again. Cap, policy, objective and log level take effect at once, other",
-        "keys with the next start; a wrong file changes nothing and is logged. At a terminal: stop.",
+        ".TP", ".B SIGHUP", "Read the configuration again. Cap, policy, objective and log level take effect at once,",
+        "other keys with the next start; a wrong file changes nothing and is logged. At a terminal: stop.",
         ".TP", ".B SIGTERM, SIGINT, SIGQUIT", "Give the clock back and end.",
         ".SH FILES",
         ".TP", ".I /etc/traingov/traingov.yaml, /etc/traingov/conf.d/*.yaml", "Settings, laid over the defaults.",

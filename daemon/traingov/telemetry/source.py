@@ -277,8 +277,10 @@ class TegrastatsSource:
         if not self._allowance.take(0, len(data)):
             self._fail("prints far more errors than can be read")
             return
-        if self._die_with_parent and child.guarded and b"pdeathsig" in data:
-            self._die_with_parent = False  # this setpriv does not know the option; SIGPIPE has to do
+        if self._die_with_parent and child.guarded and (data.startswith(b"setpriv:") or b"pdeathsig" in data):
+            # This setpriv does not know the option, or the service's filter of system calls refuses it capset:
+            # SIGPIPE has to do, and systemd, which ends the whole control group.
+            self._die_with_parent = False
         if not data:
             self._loop.remove_reader(child.stderr)
 

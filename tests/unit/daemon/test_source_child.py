@@ -279,11 +279,14 @@ def test_whoever_gets_a_reading_may_stop_the_source() -> None:
     assert len(watcher.readings) == 1
 
 
-def test_a_setpriv_that_does_not_know_the_option_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "complaint", ["unrecognized option '--pdeathsig'", "activate capabilities: Operation not permitted"]
+)
+def test_a_setpriv_that_does_not_know_the_option_or_may_not_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complaint: str
 ) -> None:
     setpriv = tmp_path / "setpriv"
-    setpriv.write_text("#!/bin/sh\necho \"setpriv: unrecognized option '--pdeathsig'\" >&2\nexit 1\n")
+    setpriv.write_text(f'#!/bin/sh\necho "setpriv: {complaint}" >&2\nexit 1\n')
     setpriv.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     watcher = watch(child(FOREVER), lambda w: len(w.readings) >= 1)
