@@ -203,7 +203,7 @@ def test_the_command_prints_every_comparison_as_json_with_its_kind() -> None:
         main, ["evaluate", "joint", "--part", "table", "--part", "training", "--quick", "--json"]
     )
     assert result.exit_code == 0, result.output
-    data = json.loads(result.stdout)
+    data = json.loads(result.output.splitlines()[-1])  # older clicks mix what goes to stderr in
     assert {f["workload"] for f in data["families"]} == {w for _, w in FAMILIES}
     kinds = {c["kind"] for c in data["comparisons"]}
     assert kinds == {"calibrated", "predicted", "measured-data"}
@@ -217,8 +217,8 @@ def test_the_command_prints_every_comparison_as_json_with_its_kind() -> None:
 def test_the_command_prints_tables_for_people() -> None:
     result = CliRunner().invoke(main, ["evaluate", "joint", "--part", "training", "--quick"])
     assert result.exit_code == 0, result.output
-    assert "real training" in result.stdout
-    assert "against r" in result.stdout.replace("\n", " ")
+    assert "real training" in result.output
+    assert "against r" in result.output
 
 
 def test_an_unknown_part_is_wrong_input() -> None:

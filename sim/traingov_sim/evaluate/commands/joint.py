@@ -12,6 +12,8 @@ from rich.console import Console
 from ..joint import MEMBERS, PARTS, evaluate_joint
 from ..report_joint import print_report
 
+FILE_WIDTH = 150  # of tables that go to a file or a pipe
+
 
 @click.command("joint")
 @click.option("--quick", is_flag=True, help="One surface of each family in the twin: for a first look and for tests.")
@@ -38,4 +40,5 @@ def command(quick: bool, members: int, parts: tuple[str, ...], data: Path, as_js
     if as_json:
         print(json.dumps(result))
     else:
-        print_report(Console(), result)
+        console = Console()
+        print_report(console if console.is_terminal else Console(width=FILE_WIDTH), result)
