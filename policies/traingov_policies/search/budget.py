@@ -7,8 +7,9 @@ A stay is a stretch at one clock other than the tree's. With E joules for n samp
 joules more than the tree's clock would have. The rule, checked at every event: the sum of the positive extras of all
 stays, the present one included, stays below ``share`` of the job's energy so far plus ``seconds`` of the tree's power.
 Savings of one stay do not pay for another. Energy counts when it is drawn and samples when they are reported, so the
-present stay never looks cheaper than it is. On the way back the old clock still holds for the switch's time: the
-reserve covers it.
+present stay never looks cheaper than it is. Energy drawn while the job reports no steps for longer than a few reports
+(an evaluation, a checkpoint) is nobody's: no sample was trained with it. On the way back the old clock still holds for
+the switch's time: the reserve covers it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from ..values import Objective
 
+_PENDING_S = 1.0  # reports come several times a second where steps are short
 _REPORTS = 3  # a stay has to be affordable for so many reports, or none could ever end
 
 
@@ -25,6 +27,8 @@ class _Stay:
     energy_j: float = 0.0
     samples: int = 0
     elapsed_s: float = 0.0
+    pending_j: float = 0.0
+    pending_s: float = 0.0
 
 
 class Budget:
@@ -51,15 +55,20 @@ class Budget:
         energy = elapsed * max(last_w, last_w if watts is None else watts)
         self.job_j += energy
         if self._stay is not None:
-            self._stay.energy_j += energy
-            self._stay.elapsed_s += elapsed
+            self._stay.pending_j += energy
+            self._stay.pending_s += elapsed
         self._last = (max(t_s, last_s), last_w if watts is None else watts)
 
     def report(self, samples: int, elapsed_s: float) -> None:
         """Steps were reported."""
         self._report_s = max(self._report_s, elapsed_s)
-        if self._stay is not None:
-            self._stay.samples += samples
+        stay = self._stay
+        if stay is not None:
+            share = 1.0 if stay.pending_s <= elapsed_s + _PENDING_S else elapsed_s / stay.pending_s
+            stay.energy_j += share * stay.pending_j
+            stay.elapsed_s += share * stay.pending_s
+            stay.samples += samples
+            stay.pending_j = stay.pending_s = 0.0
 
     def tree(self, energy_j: float, time_s: float) -> None:
         """What a sample costs at the tree's clock, as measured last."""
@@ -81,10 +90,11 @@ class Budget:
         if stay is None or self._tree is None:
             return 0.0
         energy_j, time_s = self._tree
-        factor = 1.0
-        if self._exponent and stay.samples:
-            factor = stay.elapsed_s / (stay.samples * time_s)
-        return stay.energy_j * factor - stay.samples * energy_j
+        waited_s = max(_PENDING_S, _REPORTS * self._report_s)
+        share = 1.0 if stay.pending_s <= waited_s else waited_s / stay.pending_s
+        drawn_j, elapsed_s = stay.energy_j + share * stay.pending_j, stay.elapsed_s + share * stay.pending_s
+        factor = elapsed_s / (stay.samples * time_s) if self._exponent and stay.samples else 1.0
+        return drawn_j * factor - stay.samples * energy_j
 
     @property
     def spent_j(self) -> float:

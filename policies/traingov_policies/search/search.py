@@ -19,7 +19,7 @@ from .process import Belief, Mixture, Reading, gains
 DRIFT_PER_S = 1e-4 / 60
 """Variance that the level of ln(cost) gains in a second: 1 % in a minute."""
 
-_FRICTION = 0.05
+_FRICTION = 0.01
 """Share of a probe's energy that it costs beyond what the clock itself does: switching, synchronising."""
 
 _READINGS_LEAST = 2
@@ -48,7 +48,8 @@ class Stakes:
 class Search:
     """One search over ``len(prior)`` clocks that starts at index ``start``; ``known`` is a best known from before.
 
-    ``noise_sd``: standard error of a reading to come. ``probes_most`` bounds the probes.
+    ``noise_sd``: standard error of a reading to come. ``probes_most`` bounds the probes. ``blocked``: a
+    search that is over would go on if more might be lost; the allowance grows with the job.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Search:
         self._probes_most = probes_most
         self._noise_sd = noise_sd
         self._known = known
+        self.blocked = False
         self._foreseen: tuple[float, float] | None = None
         self._again: list[int] = []
         self._confirming = _CONFIRM_MOST
@@ -112,11 +114,16 @@ class Search:
         self._confirming = _CONFIRM_MOST
         self._again = [i for i in (self.start, self.incumbent) if i not in self.left_out]
 
+    def resume(self) -> None:
+        """Go on after a pause: the incumbent is read first, since the level may have drifted meanwhile."""
+        self._again = [self.incumbent]
+
     def next(self, allowed: Collection[int], stakes: Callable[[], Stakes]) -> Step | None:
         """What to read next; None when the search is over, for now, and the job stays at the incumbent.
 
         ``allowed`` are the clocks that cap and slowdown limit permit; the start is always among them.
         """
+        self.blocked = False
         self._step = self._next({*allowed, self.start} - (self.left_out - {self.start}), stakes)
         return self._step
 
@@ -164,7 +171,9 @@ class Search:
         expected_j = stakes.probe_j * np.maximum(np.expm1(more), _FRICTION)
         # What it may lose against the start, with 84 % probability: it has to fit into what may be lost yet.
         from_start = np.expm1(np.minimum(belief.mean[index] - belief.mean[self.start] + sd, 3.0))
-        open_ = (stakes.probe_j * np.maximum(from_start, 0.0) <= stakes.allowance_j) & (np.array(index) != here)
-        net_j = np.where(open_, gain_j - expected_j, -np.inf)
+        open_ = stakes.probe_j * np.maximum(from_start, 0.0) <= stakes.allowance_j
+        net_j = np.where(np.array(index) != here, gain_j - expected_j, -np.inf)
+        self.blocked = bool(np.any(net_j[~open_] > 0))
+        net_j[~open_] = -np.inf
         best = int(np.argmax(net_j))
         return index[best] if net_j[best] > 0 else None

@@ -13,6 +13,7 @@ _PIECE_S = 1.0
 _AUTOCORRELATION = 0.7  # of one-second means of a training board's power (method B, drift)
 _STRETCH = (1 + _AUTOCORRELATION) / (1 - _AUTOCORRELATION)
 _SD_LEAST = 0.002  # no reading is trusted further: quantised sensors repeat themselves
+_COVERED = 0.95  # share of the time that reported steps must cover, or power is not that of training
 _SD_UNKNOWN = 0.01
 
 
@@ -28,10 +29,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished window: the reading, or ``invalid`` saying why it cannot be used."""
+    """A finished window: the reading, or ``invalid`` saying why it cannot be used.
+
+    ``paused``: the job did not train all the while, which says nothing against the clock.
+    """
 
     measured: Measured | None
     invalid: str | None = None
+    paused: bool = False
 
 
 class Noise:
@@ -86,6 +91,8 @@ class Window:
         self._readings: set[float] = set()
         self._clock_sum, self._clock_seen = 0.0, 0
         self._steps, self._samples, self._elapsed_s = 0, 0, 0.0
+        self._first_s: float | None = None
+        self._last_s = begin_s
 
     def sample(self, sample: Sample) -> None:
         """Take a power sample; one before ``begin_s`` shows the settling clock and is left out."""
@@ -112,6 +119,9 @@ class Window:
             self._steps += report.steps
             self._samples += report.samples
             self._elapsed_s += report.elapsed_s
+            self._last_s = report.t_s
+            if self._first_s is None:
+                self._first_s = report.t_s - report.elapsed_s
 
     def outcome(self, now_s: float, noise: Noise) -> Outcome | None:
         """The result once there is one; None while it goes on. Every window ends within a bounded time."""
@@ -121,7 +131,11 @@ class Window:
             if not late and not long_steps:
                 return None
             if not self._steps:
-                return Outcome(None, f"no whole step in {now_s - self._begin_s:.0f} s")
+                return Outcome(None, f"no whole step in {now_s - self._begin_s:.0f} s", paused=True)
+        assert self._first_s is not None
+        if self._elapsed_s < _COVERED * (self._last_s - self._first_s):
+            text = f"steps were reported for {self._elapsed_s:.1f} of {self._last_s - self._first_s:.1f} s"
+            return Outcome(None, f"the job paused: {text}", paused=True)
         meter = self._compute if self._power == "compute" else self._input
         mean_w = meter.mean_power_w
         if mean_w is None or len(self._readings) < self._min_readings:

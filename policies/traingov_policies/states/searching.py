@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..actions import PersistCurve
 from ..context import Context, Job
@@ -19,7 +19,7 @@ from ..search.window import Measured, Noise, Outcome, Window
 from ..values import OperatingPoint
 from .base import Holding, State
 
-_LOOK_AGAIN_S = 60.0  # after a stay that cost too much; then twice that, and so on
+_BLOCKED_S = 120.0  # until a search goes on that would have cost more than it may
 _PROBES_AGAIN = 2
 
 
@@ -59,7 +59,7 @@ class Searching(State):
         self._step: Step | None = None
         self._window: Window | None = None
         self._back_s: float | None = None
-        self._attempt = 0
+        self._attempt, self._poor = 0, False
         self._deadline_s = self._again_s = self._pause_s = 0.0
         self._settled_s: float | None = None
         self._at = 0
@@ -103,6 +103,7 @@ class Searching(State):
         if isinstance(event, CapChanged):
             self._ceiling = len(self._clocks) - 1
             self._search.left_out.clear()
+            self._restart_from(self._clocks.index(self._choice.frequency_hz), ctx)
             return self._advance(ctx)
         if ctx.stale:
             self._window = None
@@ -113,9 +114,10 @@ class Searching(State):
         if (moved := self._lengths.due(ctx.now_s, self._choice.frequency_hz, self._choice.ask)) is not None:
             return self._tree_moved(*moved, ctx)
         if self._step is None:
-            return self._advance(ctx) if ctx.now_s >= self._again_s and self._look_again(ctx) else self
+            return self._look_again(ctx) if ctx.now_s >= self._again_s else self
         if ctx.cap is not None and ctx.guard.limit < self._step.index:
-            return self._held_back(ctx)
+            self._ceiling = min(self._ceiling, ctx.guard.limit)
+            return self._advance(ctx)
         if self._window is None:
             return self._applying(ctx)
         if isinstance(event, Sample):
@@ -157,9 +159,8 @@ class Searching(State):
             return self._judge(Outcome(None, f"the kernel set {actual.max_hz / 1e6:g} MHz instead"), ctx)
         if self._settled_s is None:
             self._settled_s = ctx.now_s + p.settle_s
-        wanted_s = min(max(s.window_s, self._noise.needed_s(s.standard_error)), s.window_most_s)
         self._window = Window(
-            hz, self._batch, max(ctx.now_s, self._settled_s), wanted_s, s.window_most_s,
+            hz, self._batch, max(ctx.now_s, self._settled_s), self._wanted_s(ctx), s.window_most_s,
             power=self._power, min_steps=p.min_steps, min_readings=p.min_readings, tolerance=p.clock_tolerance,
         )  # fmt: skip
         return self
@@ -171,7 +172,7 @@ class Searching(State):
         if outcome.measured is not None:
             self._attempt = 0
             return self._take(step, outcome.measured, ctx)
-        self._attempt += 1
+        self._attempt += not outcome.paused
         ctx.say(job, "measurement-invalid", f"{point}: {outcome.invalid}", point)
         if self._attempt < ctx.settings.profile.attempts:
             ctx.rewrite()
@@ -229,7 +230,8 @@ class Searching(State):
         if start not in log.readings:
             return allowed
         watts = log.energy_j(start, self._power) / log.time_s(start)
-        return allowed if self._budget.allowance_j > watts else {start}
+        self._poor = self._budget.allowance_j <= watts
+        return {start} if self._poor else allowed
 
     def _stakes(self, ctx: Context) -> Stakes:
         start, s, job = self._search.start, ctx.settings.search, self._job
@@ -240,14 +242,20 @@ class Searching(State):
             rest_j = watts * max(s.horizon_s, ctx.now_s - self._begun_s)
         else:
             rest_j = max(total - job.samples, 0) * energy_j
-        wanted_s = min(max(s.window_s, self._noise.needed_s(s.standard_error)), s.window_most_s)
-        return Stakes(rest_j, watts * (wanted_s + ctx.settings.profile.settle_s), self._budget.allowance_j)
+        return Stakes(rest_j, watts * (self._wanted_s(ctx) + ctx.settings.profile.settle_s), self._budget.allowance_j)
+
+    def _wanted_s(self, ctx: Context) -> float:
+        s = ctx.settings.search
+        return min(max(s.window_s, self._noise.needed_s(s.standard_error)), s.window_most_s)
 
     def _settle(self, ctx: Context) -> State:
         search, self._step, self._window = self._search, None, None
         point = OperatingPoint(self._batch, self._clocks[search.incumbent])
-        self._pause_s = max(2 * self._pause_s, ctx.settings.search.again_s)
-        self._again_s = ctx.now_s + self._pause_s
+        if search.blocked or self._poor:  # what may be lost grows with the job: go on when there is more of it
+            self._again_s = ctx.now_s + _BLOCKED_S
+        else:
+            self._pause_s = max(2 * self._pause_s, ctx.settings.search.again_s)
+            self._again_s = ctx.now_s + self._pause_s
         mean, sd = search.belief.difference(search.incumbent, search.start)
         text = f"{point}: best of {len(self._log.readings)} clocks after {search.probes} probes"
         if search.incumbent != search.start:
@@ -256,9 +264,12 @@ class Searching(State):
         ctx.say(self._job, "searched", text, point, probes=search.probes, readings=len(search.readings))
         return self
 
-    def _look_again(self, ctx: Context) -> bool:
-        self._search.again(_PROBES_AGAIN)
-        return True
+    def _look_again(self, ctx: Context) -> State:
+        if self._search.blocked or self._poor:
+            self._search.resume()
+        else:
+            self._search.again(_PROBES_AGAIN)
+        return self._advance(ctx)
 
     def _retreat(self, ctx: Context) -> State:
         """The present stay has used up what may be lost: back to the tree's clock, and read that."""
@@ -271,26 +282,25 @@ class Searching(State):
         self._attempt = 0
         return self._read(Step(search.start, "start"), ctx)
 
-    def _held_back(self, ctx: Context) -> State:
-        assert self._step is not None
-        self._ceiling = min(self._ceiling, ctx.guard.limit)
-        return self._advance(ctx)
-
     def _tree_moved(self, frequency_hz: int, length: float, ctx: Context) -> State:
         point = OperatingPoint(self._batch, frequency_hz)
         ctx.say(self._job, "tree", f"{point}: the mean sequence length is {length:.3g} now", point)
-        c = self._choice
-        self._choice = TreeChoice(frequency_hz, c.why, c.ask, c.gpu_utilization, c.reference_time_s)
+        self._choice = replace(self._choice, frequency_hz=frequency_hz)
         self._restart(ctx, self._clocks.index(frequency_hz))
         return self._advance(ctx)
 
     def _move_start(self, start: int, ctx: Context) -> State:
         why = "the cap" if ctx.cap is not None else "the slowdown limit"
         ctx.say(self._job, "search", f"{why} forbids the tree's clock: from {self._clocks[start] / 1e6:.0f} MHz")
-        log, readings = self._log, self._search.readings
-        self._restart(ctx, start)
-        self._log, self._search.readings = log, readings
+        self._restart_from(start, ctx)
         return self._advance(ctx)
+
+    def _restart_from(self, start: int, ctx: Context) -> None:
+        """Another start for the same search: what was read stays known."""
+        if start != self._search.start:
+            log, readings, at = self._log, self._search.readings, self._at
+            self._restart(ctx, start)
+            self._log, self._search.readings, self._at = log, readings, at
 
     def _restart(self, ctx: Context, start: int) -> None:
         """A new search from clock index ``start``, for the job's present batch size."""

@@ -20,6 +20,9 @@ Read = Callable[[int], float]
 READING_S = 8.8
 """A reading as the service takes it at this noise: settling and window."""
 
+BLOCKED_S = 120.0
+"""How long the service waits before it goes on with a search that would have cost more than it may."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -45,7 +48,14 @@ def searched(
         return Stakes(job_s - now_s, READING_S, loss_share * now_s + loss_s - spent_s)
 
     levels = range(len(prior.beliefs[0].mean))
-    while (step := search.next(levels, stakes)) is not None:
+    while now_s < job_s / 2:
+        step = search.next(levels, stakes)
+        if step is None and search.blocked:  # as the service does: train on until more may be lost
+            now_s += BLOCKED_S
+            search.resume()
+            continue
+        if step is None:
+            break
         value = read(step.index)
         now_s += READING_S
         search.tell(Reading(step.index, now_s, value, noise))

@@ -311,3 +311,36 @@ def test_a_recording_of_a_search_replays_to_the_same_actions() -> None:
         else:
             expected.append(encode_action(entry))
     assert produced == expected
+
+
+class Pausing(Bench):
+    """A bench whose job evaluates for ``pause_s`` now and then: no steps, full power."""
+
+    pause_s = 45.0
+    every_s = 60.0
+
+    def _step(self, job: object) -> None:
+        if self.now % (self.every_s + self.pause_s) >= self.every_s:
+            wait = self.pause_s - (self.now % (self.every_s + self.pause_s) - self.every_s)
+            job.step_begin = self.now + wait  # type: ignore[attr-defined]
+            self._at(self.now + wait + 0.05, lambda: super(Pausing, self)._step(job))  # type: ignore[arg-type]
+            return
+        super()._step(job)  # type: ignore[arg-type]
+
+
+def test_a_job_that_pauses_to_evaluate_is_searched_all_the_same() -> None:
+    bench = searched(Pausing(settings(), power=interior), 600)
+    best = min(energy_j(f, interior) for f in CLOCKS)
+    assert bench.texts("searched")
+    assert energy_j(bench.bounds[1], interior) < 1.01 * best
+    assert bench.texts("search-stopped") == []
+
+
+def test_a_cap_that_is_lifted_gives_the_trees_clock_back_as_the_start() -> None:
+    bench = searched(Bench(settings(), cap=Cap(3.0)), 200)
+    assert bench.bounds[1] < TREE_HZ
+    bench.power = interior
+    bench.set_cap(None)
+    bench.run(300)
+    best = min(energy_j(f, interior) for f in CLOCKS)
+    assert energy_j(bench.bounds[1], interior) < 1.03 * best

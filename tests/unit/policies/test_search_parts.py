@@ -88,6 +88,34 @@ def test_a_window_that_cannot_be_used_says_why(seconds: float, more: dict[str, f
     assert text in done.invalid
 
 
+def test_a_window_in_which_the_job_paused_is_not_used_and_not_held_against_the_clock() -> None:
+    w = window()
+    fill(w, 3.0)
+    for k in range(300, 900):
+        w.sample(Sample(k / 100, 9.0, 4.0 + 0.01 * (k % 7), HZ[1]))
+    w.steps(StepsReported(9.0, "j", 8, 12, 96, 1.2))
+    done = w.outcome(9.0, Noise())
+    assert done is not None
+    assert done.paused
+    assert "steps were reported for 4.1 of 9.0 s" in (done.invalid or "")
+
+
+def test_an_evaluation_between_steps_is_not_counted_as_a_loss() -> None:
+    b = Budget(0.0, 100.0, 0.0, Objective.ENERGY)
+    b.tree(1.0, 0.1)
+    b.power(0.0, 10.0)
+    b.leave()
+    for k in range(1, 101):
+        b.power(k / 10, 10.0)
+        b.report(1, 0.1)
+    before = b.extra_j()
+    for k in range(101, 701):  # a minute without steps
+        b.power(k / 10, 10.0)
+        assert b.extra_j() <= before + 15.0
+    b.report(1, 0.1)
+    assert b.extra_j() == pytest.approx(before, abs=1.0)
+
+
 def test_noisier_power_asks_for_longer_windows_and_a_lone_stall_does_not() -> None:
     calm, rough, stalled = Noise(), Noise(), Noise()
     for _ in range(10):
@@ -137,7 +165,8 @@ def test_a_missing_power_reading_does_not_blind_the_budget() -> None:
     b.power(0.0, 10.0)
     b.leave()
     b.power(5.0, None)
-    assert b.extra_j() == pytest.approx(50.0)
+    b.report(10, 5.0)
+    assert b.extra_j() == pytest.approx(50.0 - 10.0)
 
 
 @settings(max_examples=60, deadline=None)
