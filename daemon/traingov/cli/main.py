@@ -18,6 +18,7 @@ _COMMANDS = {
     "relation": ("relation", "group"),
     "replay": ("replay", "command"),
     "select": ("select", "command"),
+    "service": ("service", "group"),
     "status": ("remote", "status"),
     "tegrastats": ("tegrastats", "group"),
     "tree": ("tree", "group"),
