@@ -12,13 +12,20 @@ from machine import Machine, unavailable
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
+def bare_machine() -> Iterator[Machine]:
+    """A machine with the libraries that traingov needs, and nothing of traingov."""
     reason = unavailable()
     if reason is not None:
         pytest.skip(f"no machine can be booted: {reason}")
     with Machine() as it:
-        it.install()
         yield it
+
+
+@pytest.fixture(scope="module")
+def machine(bare_machine: Machine) -> Machine:
+    """A machine with the package."""
+    bare_machine.install()
+    return bare_machine
 
 
 @pytest.fixture(scope="module")
