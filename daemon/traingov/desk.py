@@ -12,6 +12,7 @@ from traingov_policies.values import Cap, Objective, PolicyName
 
 from .config import Config
 from .data import data_dir
+from .journal_log import JOB_ENDED, JOB_REGISTERED, fields
 from .loop import Loop
 from .sessions.handler import JobSession, Refused, RegisterReply, RegisterRequest, StepsReport
 from .sessions.jsonrpc import INVALID_PARAMS
@@ -92,7 +93,9 @@ class Desk:
         for other in others:
             self.advise(other)
         loop.busy(True)
-        log.info("job %s registered by %s (pid %s)", job, session.client, session.pid)
+        log.info(
+            "job %s registered by %s (pid %s)", job, session.client, session.pid, extra=fields(JOB_REGISTERED, job=job)
+        )
         if not advice:
             return RegisterReply(job, request.batch_size, "hold")
         return RegisterReply(job, advice[-1].batch_size, advice[-1].phase, advice[-1].advice)
@@ -139,7 +142,7 @@ class Desk:
         self._loop.busy(bool(self._sessions))
         self._loop.feed(ev.JobEnded(self._loop.clock(), job, reason))
         self._loop.signatures.pop(job, None)
-        log.info("job %s ended: %s", job, reason)
+        log.info("job %s ended: %s", job, reason, extra=fields(JOB_ENDED, job=job))
 
     # -- people ------------------------------------------------------------------------
     def query(self, method: str, params: dict[str, Any]) -> object:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import sys
 import threading
 from logging.handlers import QueueHandler
+
+from .journal_log import output
 
 _WAITING_MOST = 2000
 
@@ -28,13 +29,15 @@ class _DroppingHandler(QueueHandler):
 
 
 class LogThread:
-    """Writes records to stderr. A daemon thread: a reader that never reads must not keep the process from ending."""
+    """Writes records to stderr, or to the journal behind it.
+
+    A daemon thread: a reader that never reads must not keep the process from ending.
+    """
 
     def __init__(self, level: str) -> None:
         self._queue: queue.Queue[logging.LogRecord | None] = queue.Queue(_WAITING_MOST)
         self._handler = _DroppingHandler(self._queue)
-        self._out = logging.StreamHandler(sys.stderr)
-        self._out.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        self._out = output()
         root = logging.getLogger()
         root.handlers[:] = [self._handler]
         root.setLevel(level.upper())

@@ -29,6 +29,7 @@ from .device.devfreq import WriteResult
 from .device.restore import RestoreReport
 from .device.worker import DeviceWorker
 from .history.curves import CurveStore
+from .journal_log import CLOCK_GIVEN_BACK, CLOCK_SET, CONDITION, DECIDED, KNOB_TROUBLE, fields
 from .keeper import Keeper
 from .recorder import Recorder
 from .store import LutStore
@@ -142,7 +143,9 @@ class Loop:
     def _carry_out(self, action: act.Action) -> None:
         match action:
             case act.SetGpuBounds(min_hz, max_hz, reason):
-                log.info("GPU clock to %g MHz: %s", max_hz / 1e6, reason)
+                log.info(
+                    "GPU clock to %g MHz: %s", max_hz / 1e6, reason, extra=fields(CLOCK_SET, knob=self._knob_path())
+                )
                 self.worker.set_bounds(min_hz, max_hz, self._written)
             case act.RestoreGpuBounds(reason):
                 log.info("GPU bounds given back: %s", reason)
@@ -160,11 +163,11 @@ class Loop:
             case act.PersistCurve(curve, job):
                 self._persist_curve(curve, job)
             case act.RaiseCondition(name, text):
-                log.warning("%s: %s", name, text)
+                log.warning("%s: %s", name, text, extra=fields(CONDITION, condition=name))
             case act.ClearCondition(name):
-                log.info("%s: no longer", name)
+                log.info("%s: no longer", name, extra=fields(CONDITION, condition=name))
             case act.Decided(job, kind, text):
-                log.info("%s%s: %s", f"{job} " if job else "", kind, text)
+                log.info("%s%s: %s", f"{job} " if job else "", kind, text, extra=fields(DECIDED, job=job))
                 self.decisions.add(self.clock(), action)
 
     # -- telemetry and knob --------------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ class Loop:
 
     def _written(self, result: WriteResult) -> None:
         for note in result.notes:
-            log.warning("knob: %s", note)
+            log.warning("knob: %s", note, extra=fields(KNOB_TROUBLE, knob=self._knob_path()))
         actual = result.actual
         self.feed(
             ev.KnobReadBack(
@@ -208,6 +211,9 @@ class Loop:
             )
         )
 
+    def _knob_path(self) -> str | None:
+        return None if self.worker.node is None else self.worker.node.path
+
     def _looked(self, bounds: Any) -> None:
         if self._busy:
             low, high = (None, None) if bounds is None else (bounds.min_hz, bounds.max_hz)
@@ -219,11 +225,13 @@ class Loop:
 
     def _restored(self, report: RestoreReport) -> None:
         if report.status != "failed":
-            log.info("restore %s: %s", report.status, report.text)
+            log.info(
+                "restore %s: %s", report.status, report.text, extra=fields(CLOCK_GIVEN_BACK, knob=self._knob_path())
+            )
             self.conditions.pop("not-given-back", None)
             self._restore_wait_s = _RESTORE_FIRST_S
             return
-        log.error("restore failed: %s", report.text)
+        log.error("restore failed: %s", report.text, extra=fields(KNOB_TROUBLE, knob=self._knob_path()))
         self.conditions["not-given-back"] = f"the GPU's bounds could not be given back, tried again: {report.text}"
         if not self._busy and self._restore_timer is None:
             self._restore_timer = asyncio.get_running_loop().call_later(self._restore_wait_s, self._give_back)

@@ -78,6 +78,14 @@ def test_a_restart_under_load_gives_back_and_governs_again(training: Machine) ->
     training.trains_on()
 
 
+def test_the_journal_can_be_asked_for_one_job_and_for_the_knob(training: Machine) -> None:
+    ask = "journalctl -q --no-pager -o cat -u traingov.service"
+    assert "registered by traingov-client" in training.run(f"{ask} JOB=resnet18")
+    node = training.run("traingov status --json").partition('"gpu_node": "')[2].partition('"')[0]
+    assert "GPU clock to 460.8 MHz" in training.run(f"{ask} KNOB={node}")
+    assert "registered" not in training.run(f"{ask} KNOB={node}")
+
+
 def test_a_job_killed_gives_the_clock_back_and_the_service_goes_on(training: Machine) -> None:
     service = main_pid(training)
     training.run("systemctl kill -s KILL job")
