@@ -177,6 +177,8 @@ class Machine:
     def stop_job(self) -> None:
         """End the training process."""
         self.run("systemctl stop job; systemctl reset-failed job", check=False)
+        # A transient unit of the same name can be made again only when systemd has forgotten this one.
+        wait_for(lambda: self.show("LoadState", "job") == "not-found", 10, "the job's unit is gone")
 
     def steps(self) -> int:
         """Steps that the job has made."""
