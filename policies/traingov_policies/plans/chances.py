@@ -69,8 +69,9 @@ def fits_again(cells: list[Cell], peak: Estimate, cap_w: float | None, noise: fl
 
 
 def admissible(lut: Lut, cells: list[Cell], peak: Estimate, cap_w: float | None, overshoot: float) -> NDArray[np.bool_]:
-    """Points that may be tried under the cap: expected near or below it even if power is one deviation higher, or
-    one clock above a point measured below it."""
+    """Points that may be tried under the cap: expected near or below it even if power is one deviation higher; or
+    expected so and one clock above a point measured below it, or at a clock that some batch size was measured below it
+    at (power varies little over the batch size, so that doubt about the model must not rule such points out)."""
     if cap_w is None:
         return np.ones(len(cells), bool)
     limit = math.log(cap_w * overshoot)
@@ -78,8 +79,9 @@ def admissible(lut: Lut, cells: list[Cell], peak: Estimate, cap_w: float | None,
     below = np.array([c.time_s is not None and (c.peak_power_w or math.inf) < cap_w for c in cells]).reshape(-1, wide)
     step_up = np.zeros_like(below)
     step_up[:, 1:] = below[:, :-1]
+    proven = np.maximum.accumulate(below.any(axis=0)[::-1])[::-1]  # this clock or a higher one
     careful: NDArray[np.bool_] = peak.mean + peak.sd <= limit
-    return careful | (step_up.ravel() & (peak.mean <= limit))
+    return careful | ((step_up | proven[None, :]).ravel() & (peak.mean <= limit))
 
 
 def expected_improvement(lead: Array, sd: Array) -> Array:
