@@ -41,7 +41,7 @@ class ProfileSettings:
     precision: float = 0.01
     power_noise: float = 0.005
     min_readings: int = 5
-    max_frequencies: int = 8
+    max_frequencies: int = 16
     attempts: int = 2
     clock_tolerance: float = 0.03
 

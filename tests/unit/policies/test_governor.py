@@ -26,7 +26,7 @@ from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
 from traingov_policies.values import Cap, Features, Objective, PolicyName
 
-SIX = thinned(CLOCKS, 8)
+PROFILED = thinned(CLOCKS, 16)
 TREE = Tree.from_json(json.loads((Path(__file__).parents[3] / "etc/trees/algorithm-1.json").read_text()))
 
 
@@ -37,7 +37,7 @@ def best(cap_w: float | None, r: dict[int, float] | None = None) -> tuple[int, i
     points = [
         (step_s(b, f) / b * (r or {}).get(b, 1.0), b, f)
         for b in (8, 16, 32)
-        for f in SIX
+        for f in PROFILED
         if cap_w is None or power_w(b, f) < cap_w
     ]
     _, b, f = min(points)
@@ -64,7 +64,7 @@ def test_the_papers_staircase_measures_no_more_points_than_its_bound() -> None:
     assert bench.bounds[0] == bench.bounds[1]
     assert bench.of(AdviseBatch)[-1].phase == "train"
     measured = sum(origin is not None for row in bench.lut.origin for origin in row)
-    assert measured <= 2 * 3 + len(SIX) - 2
+    assert measured <= 2 * 3 + len(PROFILED) - 2
 
 
 def test_measured_cells_hold_the_true_time_and_power_of_their_points() -> None:
@@ -188,7 +188,7 @@ def test_observe_decides_and_explains_but_writes_nothing(policy: PolicyName) -> 
 
 
 def test_observe_without_a_table_says_how_many_points_joint_would_measure() -> None:
-    for plan, most in (("staircase", 10), ("adaptive", 12), ("full", 18)):
+    for plan, most in (("staircase", 16), ("adaptive", 12), ("full", 36)):
         bench = Bench(Settings(policy=PolicyName.OBSERVE, profile=ProfileSettings(plan=plan)), cap=Cap(4.5))
         bench.register()
         assert any(f"at most {most} points" in text for text in bench.texts("observe"))
@@ -254,7 +254,7 @@ def test_without_fresh_telemetry_a_capped_board_goes_to_a_safe_clock_and_comes_b
     chosen = bench.bounds[1]
     bench.sensor_on = False
     bench.run(0.5 + 0.13)
-    safe = max(f for f in SIX if power_w(32, f) < 4.5)
+    safe = max(f for f in PROFILED if power_w(32, f) < 4.5)
     assert bench.bounds[1] == min(safe, chosen)
     assert "telemetry-stale" in bench.governor.snapshot()["conditions"]
     bench.sensor_on = True
