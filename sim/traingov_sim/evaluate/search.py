@@ -1,6 +1,6 @@
 """The energy search on measured curves (DESIGN 8): gaps to the best level, probes, and what a job pays for them.
 
-    python -m traingov_sim.evaluate.search [--json] [--trials N]
+    traingov-sim evaluate search [--json] [--trials N]
 
 Truth is the table. A reading is the table's value with 2 % noise. The prior comes from the board's other curves, read
 with the same noise; the curve's own job is left out of it. Three settings of the prior are fixed on one board and
@@ -11,9 +11,6 @@ reported beside the raw ones.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,17 +217,3 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
         text += f" {100 * r['job_over_start_worst']:9.2f} {100 * r['job_over_start_above_1_percent']:9.2f}"
         lines.append(f"{r['board']:12} {r['shape']:9} {r['method']:30} {text}")
     return "\n".join(lines)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Print the comparison."""
-    parser = argparse.ArgumentParser(description="The energy search on measured curves.")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--trials", type=int, default=100)
-    given = parser.parse_args(argv)
-    rows = evaluate_search(given.trials)
-    sys.stdout.write((json.dumps(rows, indent=1) if given.json else table(rows)) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from traingov_policies.search.prior import Known, PriorSettings, prior
 from traingov_sim.evaluate import search as evaluation
 from traingov_sim.evaluate import search_methods as methods
+from traingov_sim.evaluate.commands.search import command
 from traingov_sim.evaluate.search_data import MeasuredCurve
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -99,3 +102,13 @@ def test_zeus_curves_are_read_by_job_with_all_their_power_limits() -> None:
     curves = evaluation.zeus(needs("zeus/summary_power_v100.csv"))
     assert {len(c.levels) for c in curves} == {7}
     assert len({c.job for c in curves}) == 6
+
+
+def test_the_command_prints_a_row_for_each_board_or_says_that_its_data_is_absent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows = evaluation.evaluate_search(1, tmp_path)
+    monkeypatch.setattr("traingov_sim.evaluate.commands.search.evaluate_search", lambda trials: rows)
+    done = CliRunner().invoke(command, ["--json"])
+    assert json.loads(done.output) == rows
+    assert "rtx6000" in CliRunner().invoke(command, []).output
