@@ -79,9 +79,9 @@ def admissible(lut: Lut, cells: list[Cell], peak: Estimate, cap_w: float | None,
     below = np.array([c.time_s is not None and (c.peak_power_w or math.inf) < cap_w for c in cells]).reshape(-1, wide)
     step_up = np.zeros_like(below)
     step_up[:, 1:] = below[:, :-1]
-    proven = np.maximum.accumulate(below.any(axis=0)[::-1])[::-1]  # this clock or a higher one
+    proven: NDArray[np.bool_] = np.maximum.accumulate(np.any(below, axis=0)[::-1])[::-1]  # this clock or a higher one
     careful: NDArray[np.bool_] = peak.mean + peak.sd <= limit
-    return careful | ((step_up | proven[None, :]).ravel() & (peak.mean <= limit))
+    return careful | ((step_up | np.broadcast_to(proven, step_up.shape)).ravel() & (peak.mean <= limit))
 
 
 def expected_improvement(lead: Array, sd: Array) -> Array:
