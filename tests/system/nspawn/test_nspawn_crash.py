@@ -167,6 +167,19 @@ def test_without_a_place_for_the_originals_nothing_is_written_and_the_job_trains
         board.run(f"systemctl stop traingov; umount {state}; systemctl start traingov", check=False)
 
 
+def test_seven_crashes_one_after_another_do_not_keep_it_down(board: Machine) -> None:
+    board.run("systemctl reset-failed traingov.service traingov.socket; systemctl restart traingov", check=False)
+    for number in range(7):
+        before = main_pid(board)
+        board.run(f"kill -KILL {before}")
+        wait_for(
+            lambda old=before: board.show("ActiveState") == "active" and main_pid(board) not in (0, old),
+            10,
+            f"crash {number}: it is back",
+        )
+    assert board.show("ActiveState", "traingov.socket") == "active"
+
+
 def test_sigkill_at_random_instants_always_gives_the_clock_back(board: Machine) -> None:
     drop_in = "/etc/systemd/system/traingov.service.d/loop.conf"
     board.put(drop_in, "[Unit]\nStartLimitIntervalSec=0\n")
