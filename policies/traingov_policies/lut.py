@@ -210,10 +210,13 @@ class Lut:
 
     def without_failed(self) -> Lut:
         """The table in which points that could not be measured are unknown again: what failed once may work now."""
-        table = self
-        for point in self.points():
-            if self.cell(point).origin == "failed":
-                table = table.with_cell(point, Cell())
+        failed = [point for point in self.points() if self.cell(point).origin == "failed"]
+        if not failed:
+            return self
+        conditions = {key: value for key, value in self.conditions.items() if key != "adaptive_done"}
+        table = replace(self, conditions=conditions)
+        for point in failed:
+            table = table.with_cell(point, Cell())
         return table
 
     def to_json(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from .chances import AdaptiveSettings, Goal
 from .outlook import Outlook, is_open, look
 from .view import Expected
 
+_DONE = "adaptive_done"
 _FIELDS = ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
 
 
@@ -74,15 +75,27 @@ class AdaptivePlan:
         return int(counts.get(self._key, 0)) if isinstance(counts, dict) else 0
 
     def next_point(self) -> OperatingPoint | None:
-        """The point whose measurement is worth most; None when none repays it or the bound is reached."""
-        return None if self.told >= self._settings.max_points else self._look().next_point
+        """The point whose measurement is worth most; None when none repays it or the bound is reached.
+
+        A plan that has come to its end is marked so in the table: begun anew, it does not find another point worth
+        measuring only because the job stands elsewhere.
+        """
+        if self.told >= self._settings.max_points or self._done_key in self._done:
+            return None
+        point = self._look().next_point
+        if point is None and self.told:
+            done = sorted({*self._done, self._done_key})
+            self._measured = replace(self._measured, conditions={**self._measured.conditions, _DONE: done})
+            self._filled = None
+        return point
 
     def tell(self, point: OperatingPoint, cell: Cell) -> None:
         """Put the measurement into the table, averaged with an earlier one of the same point, and count it."""
         table = self._measured.with_cell(point, averaged(self._measured.cell(point), cell))
         counts = table.conditions.get("adaptive", {})
         counts = {**(counts if isinstance(counts, dict) else {}), self._key: self.told + 1}
-        self._measured = replace(table, conditions={**table.conditions, "adaptive": counts})
+        left = [key for key in self._done if key != self._done_key]
+        self._measured = replace(table, conditions={**table.conditions, "adaptive": counts, _DONE: left})
         self._last = point
         self._seen = self._filled = None
 
@@ -95,6 +108,17 @@ class AdaptivePlan:
         """What the bound leaves, where the table has so many points."""
         left = sum(is_open(self._measured.cell(p), self.cap_w) for p in self._measured.points())
         return max(0, min(self._settings.max_points - self.told, left))
+
+    @property
+    def _done(self) -> list[str]:
+        marks = self._measured.conditions.get(_DONE, [])
+        return [str(mark) for mark in marks] if isinstance(marks, (list, tuple)) else []
+
+    @property
+    def _done_key(self) -> str:
+        """As ``_key``, for these very batch sizes and clocks: a table that grew is not finished."""
+        lut = self._measured
+        return f"{self._key}, {zlib.crc32(repr((lut.batch_sizes, lut.gpu_frequencies_hz)).encode()):08x}"
 
     @property
     def _key(self) -> str:

@@ -153,6 +153,7 @@ class Profiling(State):
     def _finish(self, ctx: Context) -> State:
         lut = self._plan.lut
         if self._measured:
+            ctx.out.append(PersistLut(lut, self._job.name))  # with the mark that the plan came to its end
             ctx.say(self._job, "profiled", f"{self._measured} points measured")
         self._job.lut = lut
         return Joint(self._job, lut)

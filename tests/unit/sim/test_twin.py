@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import yaml
@@ -287,8 +288,8 @@ def test_a_coarser_monitor_keeps_the_noise_with_a_memory_and_averages_the_rest()
 
 def test_the_rails_are_those_of_the_service_s_board_files() -> None:
     for board in INPUT_RAILS:
-        with open(f"etc/boards/{board}.yaml", encoding="utf-8") as file:
-            rails = yaml.safe_load(file)["rails"]
+        path = Path(__file__).parents[3] / "etc" / "boards" / f"{board}.yaml"
+        rails = yaml.safe_load(path.read_text(encoding="utf-8"))["rails"]
         assert [list(INPUT_RAILS[board])] == [r["input"] for r in rails]
         assert [list(COMPUTE_RAILS[board])] == [r["compute"] for r in rails]
 
