@@ -7,7 +7,7 @@ _HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 
 
 def features_of(model: Any) -> Dict[str, Union[str, int]]:
-    """``{"model_type", "layers", "hidden_size"}`` of ``model`` (with a ``config``), a configuration, or a mapping of one.
+    """``{"model_type", "layers", "hidden_size"}`` of ``model`` (its ``config``), a configuration or a mapping.
 
     ``model_type`` is the configuration's own word, such as "bert" or "gpt_neox". What it does not say is left out; pass
     the result to ``register(features=...)``. The mean sequence length is measured: report it with each step.
