@@ -29,7 +29,7 @@ def test_the_demonstrations_recordings_are_here() -> None:
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda p: p.name)
 def test_a_recording_of_the_demonstration_gives_the_same_actions_and_holds_every_invariant(path: Path) -> None:
-    result = traingov("replay", str(path), "--json")
+    result = traingov("replay", str(path), "--tolerance", "1e-6", "--json")
     answer = json.loads(result.stdout)
     assert answer["difference"] is None
     assert answer["violations"] == []

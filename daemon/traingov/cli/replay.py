@@ -35,6 +35,10 @@ from .errors import WrongInput, print_json
 @click.option("--batch-size", type=int, default=1, show_default=True, help="Log: the job's batch size.")
 @click.option("--cap", "cap_w", type=float, metavar="W", help="Log: the cap.")
 @click.option("--policy", type=click.Choice(["fixed", "observe"]), default="observe", show_default=True, help="Log.")
+@click.option(
+    "--tolerance", type=click.FloatRange(0, 0.1), default=0.0, show_default=True,
+    help="Relative difference that numbers may have: for a recording made with another NumPy or on another machine.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True)
 def command(  # noqa: PLR0917  one parameter an option
     file: Path,
@@ -45,6 +49,7 @@ def command(  # noqa: PLR0917  one parameter an option
     batch_size: int,
     cap_w: float | None,
     policy: str,
+    tolerance: float,
     as_json: bool,
 ) -> None:
     """Feed recorded events to a fresh governor: the same actions must come out, and every invariant must hold.
@@ -53,7 +58,7 @@ def command(  # noqa: PLR0917  one parameter an option
     """
     try:
         if not is_log:
-            _recording(file, as_json)
+            _recording(file, tolerance, as_json)
             return
         with _opened(file) as lines:
             _log(lines, interval_s, Board(board_name, "unknown", "unknown", _table(clocks)), batch_size=batch_size,
@@ -71,9 +76,9 @@ def _opened(file: Path) -> TextIO:
     return file.open(encoding="utf-8", errors="replace")
 
 
-def _recording(file: Path, as_json: bool) -> None:
+def _recording(file: Path, tolerance: float, as_json: bool) -> None:
     with _opened(file) as lines:
-        result = replay(read(lines))
+        result = replay(read(lines), tolerance)
     if as_json:
         print_json({**vars(result), "good": result.good})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -39,8 +40,12 @@ def read(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         yield _entry(*pending)
 
 
-def replay(entries: Iterable[dict[str, Any]]) -> Replay:
-    """Replay a recording. Raises ValueError when it is none."""
+def replay(entries: Iterable[dict[str, Any]], tolerance: float = 0.0) -> Replay:
+    """Replay a recording. Raises ValueError when it is none.
+
+    ``tolerance``: relative difference that numbers may have. 0 for a recording of this build; linear algebra of
+    another NumPy or another processor differs in its last digits.
+    """
     held = list(entries)
     if not held:
         raise ValueError("recording: empty")
@@ -53,7 +58,7 @@ def replay(entries: Iterable[dict[str, Any]]) -> Replay:
     for entry in held[1:]:
         if "event" in entry:
             if difference is None:
-                difference = _compare(expected, produced, last_s)
+                difference = _compare(expected, produced, last_s, tolerance)
             event = decode_event(entry)
             first_s = event.t_s if first_s is None else first_s
             last_s = event.t_s
@@ -63,7 +68,7 @@ def replay(entries: Iterable[dict[str, Any]]) -> Replay:
         elif "action" in entry:
             expected.append(entry)
             actions += 1
-    difference = difference or _compare(expected, produced, last_s)
+    difference = difference or _compare(expected, produced, last_s, tolerance)
     duration = 0.0 if first_s is None or last_s is None else last_s - first_s
     return Replay(events, actions, duration, difference, tuple(violations(held)))
 
@@ -78,9 +83,21 @@ def _entry(number: int, line: str) -> dict[str, Any]:
     return value
 
 
-def _compare(expected: list[dict[str, Any]], produced: list[dict[str, Any]], t_s: float | None) -> str | None:
+def _same(a: Any, b: Any, tolerance: float) -> bool:
+    if isinstance(a, float) and isinstance(b, (int, float)) and not isinstance(b, bool):
+        return a == b or math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key], tolerance) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_same(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def _compare(
+    expected: list[dict[str, Any]], produced: list[dict[str, Any]], t_s: float | None, tolerance: float
+) -> str | None:
     normal = json.loads(json.dumps(produced))
-    if normal == expected:
+    if normal == expected or (tolerance > 0 and _same(normal, expected, tolerance)):
         return None
     for want, got in zip([*expected, None], [*normal, None], strict=False):
         if want != got:

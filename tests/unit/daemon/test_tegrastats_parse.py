@@ -221,7 +221,10 @@ def test_any_piece_of_a_line_gives_no_other_value(line: str, begin: int, end: in
 
 @given(st.sampled_from(LINES), st.integers(0, 700), st.sampled_from(LINES))
 def test_a_cut_line_that_runs_into_the_next_gives_the_next(line: str, end: int, following: str) -> None:
-    assert values(parse_line(line[:end] + " " + following)).items() == values(parse_line(following)).items()
+    joined, alone = values(parse_line(line[:end] + " " + following)), values(parse_line(following))
+    joined.pop("timestamp", None)  # what is left of the cut line may be its time stamp, and then it is read as one
+    alone.pop("timestamp", None)
+    assert joined == alone
 
 
 TOKENS = st.sampled_from(sorted({token for line in LINES for token in line.split()}))
