@@ -84,7 +84,6 @@ class Guard:
             self._patience_s = self._settings.climb_after_s
             self._climbed_at_s = None
         self.target = target
-        self.limit = min(self.limit, target) if not trusted or self.limit > target else self.limit
 
     def limit_to(self, index: int) -> None:
         """Begin from a limit that is known to be safe."""
@@ -149,9 +148,10 @@ class Guard:
             # The last climb did not hold: be more patient before the next.
             self._patience_s = min(2 * self._patience_s, self._settings.climb_after_most_s)
         self._climbed_at_s = None
-        if self.limit == 0:
+        present = min(self.limit, self.target)  # the clock that runs: the limit may lie above what was aimed at
+        if present == 0:
             return None
-        self.limit -= 1
+        self.limit = present - 1
         self.steps_down += 1
         # Blind until the write is confirmed and the dead time over; ``written`` sets the exact moment.
         self.written(t_s)

@@ -166,6 +166,8 @@ class Sharing(State):
         """Aim at the highest clock; the guard brings it under the cap."""
         why = f"{len(ctx.jobs)} jobs share the GPU: tables are void, the guard keeps the cap"
         if ctx.clocks and ctx.cap is not None:
+            if ctx.requested is not None:  # begin at the present clock and climb
+                ctx.guard.limit_to(ctx.index_at_most(ctx.requested[1]))
             ctx.aim_guarded(ctx.clocks[-1], why)
         else:
             ctx.aim(None, why)

@@ -157,6 +157,30 @@ def test_the_energy_policy_keeps_the_cap_while_it_waits_for_a_first_step() -> No
     assert seconds_above(bench, since, 4.5) < 16
 
 
+@pytest.mark.parametrize("cap", [None, Cap(20)])
+def test_a_lower_clock_of_one_policy_does_not_bind_the_next(cap: Cap | None) -> None:
+    bench = Bench(Settings(policy=PolicyName.OBSERVE, fixed_frequency_hz=CLOCKS[7]), cap=cap)
+    bench.register()
+    low = Bench(Settings(policy=PolicyName.FIXED, fixed_frequency_hz=CLOCKS[2]), cap=cap)
+    low.register()
+    low.run(3)
+    assert low.bounds[1] == CLOCKS[2]
+    low.governor._ctx.guard.aim(7)  # as a search does when it tries a higher clock
+    assert low.governor._ctx.guard.limit >= 7
+    bench.feed(PolicyChanged(bench.now, PolicyName.FIXED, Objective.TIME))
+    bench.run(1)
+    assert bench.bounds[1] == CLOCKS[7]
+
+
+def test_a_second_job_under_a_cap_begins_at_the_present_clock() -> None:
+    bench = Bench(Settings(policy=PolicyName.FIXED, fixed_frequency_hz=CLOCKS[3]), cap=Cap(4.5))
+    bench.register()
+    bench.run(5)
+    bench.register("j2")
+    bench.run(5)
+    assert bench.bounds[1] == CLOCKS[3]
+
+
 def test_a_node_that_cannot_be_read_is_told_and_its_return_too() -> None:
     bench = Bench(FIXED, cap=Cap(20))
     bench.register()
