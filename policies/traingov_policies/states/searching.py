@@ -73,6 +73,7 @@ class Searching(State):
         ctx.say(self._job, "tree", f"{point}: {self._choice.why}", point)
         if ctx.cap is not None:  # what the guard has learned binds: no choice of ours is from a table under this cap
             ctx.guard.aim(self._search.start)
+            ctx.guard.limit_to(self._search.start)
             self._ceiling = min(self._ceiling, ctx.guard.limit)
         return self._advance(ctx)
 
