@@ -29,6 +29,7 @@ from .device.devfreq import WriteResult
 from .device.restore import RestoreReport
 from .device.worker import DeviceWorker
 from .history.curves import CurveStore
+from .history.scribe import Scribe
 from .journal_log import CLOCK_GIVEN_BACK, CLOCK_SET, CONDITION, DECIDED, KNOB_TROUBLE, fields
 from .keeper import Keeper
 from .recorder import Recorder
@@ -71,6 +72,9 @@ class Loop:
         self._advise: Callable[[act.AdviseBatch], None] = lambda advice: None
         self._recorder = recorder
         self._keeper = Keeper()
+        self.history = Scribe(
+            config.state_dir / "history.sqlite", self.ledger, settings, config.cap, keep=self._keeper.keep
+        )
         self._busy = False
         self._tick_timer: asyncio.TimerHandle | None = None
         self._ticked_s = clock()
@@ -84,6 +88,7 @@ class Loop:
         """Begin sampling at the idle rate (or not at all). Advice to jobs goes to ``advise``."""
         self._advise = advise
         self.worker.attach(asyncio.get_running_loop())
+        self.history.begin()
         self.source.start()
 
     def busy(self, yes: bool) -> None:
@@ -125,6 +130,7 @@ class Loop:
         report = await asyncio.get_running_loop().run_in_executor(None, self.worker.restore_now, 5.0)
         await self.source.wait_stopped()
         self.worker.close()
+        self.history.close()
         self._keeper.close()
         return report
 
@@ -132,6 +138,10 @@ class Loop:
         """Give the governor one event and carry out what it answers."""
         self.ledger.see(event)
         answer = self.governor.handle(event)
+        if not isinstance(event, ev.Sample):
+            self.history.see(event, answer, self.board, self.signatures)
+        elif answer:
+            self.history.decide(answer, event.t_s)
         recorder = self._recorder
         if recorder is not None:
             recorder.event(event)
