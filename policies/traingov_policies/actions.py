@@ -42,6 +42,15 @@ class AdviseBatch:
 
 
 @dataclass(frozen=True)
+class JobIdle:
+    """``job`` idles from now on (no steps, and the GPU does not work for it), or no longer. For the accounts."""
+
+    job: str
+    idle: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class SetSamplingInterval:
     """Sample every ``interval_s`` seconds; None switches sampling off."""
 
@@ -102,6 +111,7 @@ Action = (
     SetGpuBounds
     | RestoreGpuBounds
     | AdviseBatch
+    | JobIdle
     | SetSamplingInterval
     | PersistLut
     | PersistSweep

@@ -14,7 +14,9 @@ from .actions import (
     SetGpuBounds,
 )
 from .events import JobRegistered, KnobReadBack
+from .following import Follower
 from .guard import Guard
+from .idling import Activity, IdleWatch
 from .lut import Lut
 from .settings import Settings
 from .sweeping import SweepRun
@@ -23,7 +25,7 @@ from .values import Board, Cap, Objective, OperatingPoint, PolicyName
 
 @dataclass
 class Job:
-    """A registered job as the governor sees it."""
+    """A registered job as the governor sees it. ``follower`` is made with its first choice under a cap that changes."""
 
     registered: JobRegistered
     batch_sizes: list[int]
@@ -34,6 +36,8 @@ class Job:
     seq_len_sum: float = 0.0
     seq_len_weight: int = 0
     advised: tuple[int, str] | None = None
+    follower: Follower | None = None
+    activity: Activity = field(default_factory=Activity)
 
     @property
     def name(self) -> str:
@@ -80,11 +84,25 @@ class Context:
     advice: int = 0
     last_decision: Decided | None = None
     sweep: SweepRun | None = None
+    idling: IdleWatch = field(default_factory=IdleWatch)
+    foreign_guard_steps: int = 0
+    foreigners: int = 0
+    power_mode_changes: int = 0
 
     @property
     def cap_w(self) -> float | None:
         """The cap in watts, None without one."""
         return None if self.cap is None else self.cap.power_w
+
+    @property
+    def hands_off(self) -> bool:
+        """Whether another program's bounds are respected for now."""
+        return self.foreign_writes > self.settings.rewrite_tries
+
+    @property
+    def unmeasurable(self) -> bool:
+        """Whether what is seen now is not the job at the clock that was asked for, so that no point is measured."""
+        return self.stale or self.idling.suspended or self.hands_off
 
     @property
     def clocks(self) -> tuple[int, ...]:
@@ -108,18 +126,21 @@ class Context:
         """Index of the highest clock not above ``frequency_hz`` (0 when all are)."""
         return max([i for i, f in enumerate(self.clocks) if f <= frequency_hz], default=0)
 
-    def write(self, frequency_hz: int | None, why: str) -> None:
-        """Ask for a pin, or for the originals, when that differs from what was last asked for."""
+    def write(self, frequency_hz: int | None, why: str, low_hz: int | None = None) -> None:
+        """Ask for a pin, or for the originals, when that differs from what was last asked for.
+
+        With ``low_hz`` for the range from there up to ``frequency_hz``, in which the board's own governor moves.
+        """
         if frequency_hz is None:
             if self.ours:
                 self.out.append(RestoreGpuBounds(why))
                 self.requested, self.ours = None, False
             return
-        bounds = (frequency_hz, frequency_hz)
+        bounds = (frequency_hz if low_hz is None else low_hz, frequency_hz)
         if bounds != self.requested:
             self.requested, self.ours = bounds, True
             self.actual = None
-            self.out.append(SetGpuBounds(frequency_hz, frequency_hz, why))
+            self.out.append(SetGpuBounds(*bounds, why))
 
     def rewrite(self) -> None:
         """Write the bounds again although nothing else is wanted: they are not what was asked for."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .guarding.options import GuardSettings
 from .lut import Lut
 from .relation import RelationVector
 from .search.curves import Curve
@@ -104,6 +105,23 @@ class JobEnded:
 
 
 @dataclass(frozen=True)
+class JobPaused:
+    """The job makes no steps for a while and says so: evaluation, a checkpoint. ``reason`` is its own word for it."""
+
+    t_s: float
+    job: str
+    reason: str = "pause"
+
+
+@dataclass(frozen=True)
+class JobResumed:
+    """The pause is over."""
+
+    t_s: float
+    job: str
+
+
+@dataclass(frozen=True)
 class CapChanged:
     """A new cap is in force; None lifts it. ``source`` says who set it."""
 
@@ -137,14 +155,62 @@ class KnobReadBack:
 
 
 @dataclass(frozen=True)
-class BoardFound:
-    """The board as it is now: sent before the first job registers, since drivers load late and power modes change.
+class Stored:
+    """What the store holds for ``job`` on the board as it is now; the fields as in ``JobRegistered``."""
 
-    Taken only while no job is registered.
+    job: str
+    lut: Lut | None = None
+    prior: Lut | None = None
+    remembered: tuple[Curve, ...] = ()
+    curves: tuple[Curve, ...] = ()
+
+
+@dataclass(frozen=True)
+class BoardFound:
+    """The board as it is now: sent before the first job registers, since drivers load late, and when the power mode
+    or the clock table changes while jobs run. ``stored`` is then what the store holds for the new mode, a job each.
     """
 
     t_s: float
     board: Board
+    stored: tuple[Stored, ...] = ()
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A thermal zone: its temperature (None: gated or unreadable) and its lowest passive trip point, if it shows one."""
+
+    name: str
+    celsius: float | None = None
+    trip_celsius: float | None = None
+
+
+@dataclass(frozen=True)
+class Thermals:
+    """The board's thermal zones, and the cooling devices that hold something back now (fans are none of them).
+
+    ``cooling`` are name and state, above 0. Sent about once a second while a job is registered.
+    """
+
+    t_s: float
+    zones: tuple[Zone, ...] = ()
+    cooling: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class OverCurrentCounted:
+    """The board's over-current counters rose: by how much each, since the last look. Not sent when none did."""
+
+    t_s: float
+    counts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class GuardChanged:
+    """Other settings of the guard are in force (a reload of the configuration)."""
+
+    t_s: float
+    guard: GuardSettings
 
 
 @dataclass(frozen=True)
@@ -183,10 +249,15 @@ Event = (
     | BatchApplied
     | BatchFailed
     | JobEnded
+    | JobPaused
+    | JobResumed
     | CapChanged
     | PolicyChanged
     | KnobReadBack
     | BoardFound
+    | Thermals
+    | OverCurrentCounted
+    | GuardChanged
     | SweepRequested
     | SweepStopped
     | Tick

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .actions import Action, SetSamplingInterval
+from .boardchange import board_found, usable_table
 from .context import Context, Job
 from .events import (
     BatchApplied,
@@ -32,9 +33,10 @@ from .lut import Lut
 from .plans import thinned
 from .select import select
 from .settings import Settings
-from .states.base import Fallback, Holding, Idle, Observing, Sharing, State, safe_hz
+from .states.base import Fallback, Holding, Idle, Observing, State, safe_hz
 from .states.joint import Joint, Profiling, objective_of, plan_for
 from .states.reference import begin as begin_energy
+from .states.sharing import policy_of, together
 from .states.sweep import Sweep, due, requested
 from .sweeping import SweepRun
 from .tree import on_board
@@ -47,7 +49,7 @@ class Governor:
     """Decides for one board. Two governors fed the same events give the same actions."""
 
     def __init__(self, board: Board, settings: Settings, cap: Cap | None = None) -> None:
-        guard = Guard(settings.guard, len(board.gpu_frequencies_hz))
+        guard = Guard(settings.guard, board.gpu_frequencies_hz)
         guard.set_cap(cap)
         self._ctx = Context(board, settings, settings.policy, settings.objective, guard, cap)
         self._state: State = Idle()
@@ -57,10 +59,13 @@ class Governor:
         ctx = self._ctx
         ctx.now_s = max(ctx.now_s, event.t_s)
         if isinstance(event, Sample):  # by far the most frequent: keep its path short
+            ctx.idling.sample(event)
             self._sample(event, ctx)
-        elif self._bookkeeping(event, ctx):
-            self._state.leave(event, ctx)
-            self._change(self._begin(ctx), ctx)
+        else:
+            if self._bookkeeping(event, ctx):
+                self._state.leave(event, ctx)
+                self._change(self._begin(ctx), ctx)
+            ctx.idling.event(event, ctx)
         if ctx.jobs:
             self._freshness(ctx)
             self._change(self._state.handle(event, ctx), ctx)
@@ -72,6 +77,11 @@ class Governor:
             return []
         out, ctx.out = ctx.out, []
         return out
+
+    @property
+    def cap(self) -> Cap | None:
+        """The cap in force."""
+        return self._ctx.cap
 
     @property
     def sweep(self) -> SweepRun | None:
@@ -92,6 +102,7 @@ class Governor:
             "gpu_limit_hz": self._allowed(ctx),
             "guard_steps_down": ctx.guard.steps_down,
             "guard_steps_up": ctx.guard.steps_up,
+            "pin_released": ctx.idling.released,
             "conditions": dict(ctx.conditions),
             "decision": None if decision is None else decision.text,
             "sweep": None if ctx.sweep is None else ctx.sweep.to_json(),
@@ -102,6 +113,8 @@ class Governor:
                     "batch_size": job.batch_size,
                     "steps": job.steps,
                     "samples": job.samples,
+                    "idle": job.activity.idle,
+                    "paused": job.activity.paused,
                 }
                 for job in ctx.jobs.values()
             ],
@@ -125,7 +138,7 @@ class Governor:
                 first = not ctx.jobs
                 usable = sorted(set(event.batch_sizes))
                 ctx.jobs[event.job] = Job(
-                    event, usable, event.batch_size, self._usable_table(event, ctx), event.samples_done
+                    event, usable, event.batch_size, usable_table(event.lut, event.batch_sizes, ctx), event.samples_done
                 )
                 if first:
                     ctx.last_power_s = event.t_s
@@ -168,17 +181,15 @@ class Governor:
                 return requested(event, ctx)
             case KnobReadBack():
                 read_back(event, ctx, guarded=self._state.guarded)
-            case BoardFound() if not ctx.jobs:
-                ctx.board = event.board
-                ctx.guard = Guard(ctx.settings.guard, len(event.board.gpu_frequencies_hz))
-                ctx.guard.set_cap(ctx.cap)
+            case BoardFound():
+                return board_found(event, ctx)
             case _:
                 pass
         return False
 
     def _freshness(self, ctx: Context) -> None:
         """No telemetry, no trust: with a cap and no fresh power reading the clock becomes a safe one (DESIGN 5.3)."""
-        if ctx.cap is None or isinstance(self._state, Observing):
+        if ctx.cap is None or not self._state.writes:
             stale = False
         else:
             last = ctx.now_s if ctx.last_power_s is None else ctx.last_power_s
@@ -192,7 +203,7 @@ class Governor:
 
     def _allowed(self, ctx: Context) -> int | None:
         """The clock that target, guard and freshness allow together; None leaves the knob as it was found."""
-        if not ctx.clocks or not ctx.jobs or isinstance(self._state, Observing):
+        if not ctx.clocks or not ctx.jobs or not self._state.writes:
             return None
         if ctx.stale:
             safe = safe_hz(self._state.safe_table(), ctx)
@@ -211,11 +222,15 @@ class Governor:
 
     def _apply(self, ctx: Context) -> None:
         allowed = self._allowed(ctx)
-        if allowed is not None and ctx.foreign_writes > ctx.settings.rewrite_tries:
+        if allowed is not None and ctx.hands_off:
             # Another program's bounds are respected, but never above what cap and missing telemetry allow.
             shown = ctx.actual.max_hz if ctx.actual is not None else None
             if ctx.cap is None or shown is None or allowed >= shown:
                 return
+        if ctx.idling.released:  # the board's own governor saves power meanwhile, below what the cap allows
+            bounded = allowed if ctx.cap is not None else None
+            ctx.write(bounded, "no job makes steps and the GPU has no load", ctx.clocks[0] if ctx.clocks else None)
+            return
         why = "telemetry is stale" if ctx.stale else ctx.target_why
         if allowed is not None and allowed != ctx.target_hz and not ctx.stale:
             why = f"held back under the cap: {why}"
@@ -234,9 +249,9 @@ class Governor:
             ctx.foreign_writes = 0
             return Idle()
         if len(ctx.jobs) > 1:
-            return Sharing()
+            return together(ctx, self._fixed_hz(ctx))
         job = next(iter(ctx.jobs.values()))
-        policy = job.registered.policy or ctx.policy
+        policy = policy_of(job, ctx)
         if not ctx.clocks:
             return Observing(job, "the board shows no clock table for the GPU: nothing can be set")
         if (run := due(job, ctx)) is not None:
@@ -244,15 +259,9 @@ class Governor:
         if policy is PolicyName.OBSERVE:
             return Observing(job, "policy observe writes nothing", self._would(job, ctx))
         if policy is PolicyName.FIXED:
-            wanted = ctx.settings.fixed_frequency_hz
-            if wanted is None:
-                tree = ctx.settings.tree
-                if tree is None:
-                    return Fallback(
-                        job, "policy fixed has no clock: set fixed.gpu_frequency_hz in the configuration", None
-                    )
-                wanted = on_board(tree.apply({}).gpu_frequency_hz, tree.max_frequency_hz, ctx.clocks)
-            return Holding(job, ctx.clocks[ctx.index_at_most(wanted)], "policy fixed", "fixed")
+            if (fixed_hz := self._fixed_hz(ctx)) is None:
+                return Fallback(job, "policy fixed has no clock: set fixed.gpu_frequency_hz in the configuration", None)
+            return Holding(job, fixed_hz, "policy fixed", "fixed")
         if policy is PolicyName.ENERGY:
             return begin_energy(job, ctx)
         if not job.batch_sizes:
@@ -261,13 +270,12 @@ class Governor:
         plan = plan_for(lut, ctx, job)
         return Joint(job, lut) if plan.next_point() is None else Profiling(job, plan)
 
-    def _usable_table(self, event: JobRegistered, ctx: Context) -> Lut | None:
-        """The stored table cut to the job's batch sizes, if it fits the job and this board's clocks."""
-        lut = event.lut
-        if lut is None or not set(lut.gpu_frequencies_hz) <= set(ctx.clocks):
-            return None
-        # What failed once may work now; batch sizes that the table does not have are measured besides.
-        return lut.without_failed().extended(event.batch_sizes, ()).restricted(event.batch_sizes)
+    def _fixed_hz(self, ctx: Context) -> int | None:
+        """The clock that policy fixed holds: the configured one, else the answer of a tree without questions."""
+        wanted, tree = ctx.settings.fixed_frequency_hz, ctx.settings.tree
+        if wanted is None and tree is not None and ctx.clocks:
+            wanted = on_board(tree.apply({}).gpu_frequency_hz, tree.max_frequency_hz, ctx.clocks)
+        return None if wanted is None or not ctx.clocks else ctx.clocks[ctx.index_at_most(wanted)]
 
     def _new_table(self, job: Job, ctx: Context) -> Lut:
         board, profile = ctx.board, ctx.settings.profile

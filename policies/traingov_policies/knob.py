@@ -53,15 +53,52 @@ def _look(event: KnobReadBack, ctx: Context) -> None:
             if respected:
                 ctx.rewrite()
         return
+    if ctx.foreign_writes > tries and _given_up(event, ctx):
+        ctx.foreign_writes = 0
+        ctx.condition("foreign-writer", None)
+        ctx.say(None, "foreign-writer", f"the bounds are {bounds_text(event, ctx)} again: governed again")
+        ctx.rewrite()
+        return
     ctx.foreign_writes += 1
     ctx.foreign_s = ctx.now_s
-    found = f"{(event.min_hz or 0) / 1e6:g} to {event.max_hz / 1e6:g} MHz"
+    found = bounds_text(event, ctx)
     if ctx.foreign_writes > tries:
+        if ctx.foreign_writes == tries + 1:
+            ctx.foreigners += 1
+            ctx.foreign_guard_steps = ctx.guard.steps_down
         ctx.actual = event
-        ctx.condition("foreign-writer", f"another program keeps setting {found}; left so after {tries} tries")
+        text = f"another program keeps setting {found}; left so after {tries} tries"
+        if ctx.cap is not None and ctx.guard.steps_down > ctx.foreign_guard_steps:  # a cap is no matter of taste
+            text = f"another program keeps setting {found}, which breaks the cap: a lower clock is set each time"
+            ctx.rewrite()
+        ctx.condition("foreign-writer", text)
     else:
         ctx.condition("foreign-writer", f"another program set {found}; written again ({ctx.foreign_writes}/{tries})")
         ctx.rewrite()
+
+
+def _given_up(event: KnobReadBack, ctx: Context) -> bool:
+    """Whether the program that was respected has put the bounds back: to ours, or wide open as at boot.
+
+    Bounds that it set itself and that were wide open from the beginning are still its own.
+    """
+    if (event.min_hz, event.max_hz) == ctx.requested:
+        return True
+    return _wide_open(event, ctx) and ctx.actual is not None and not _wide_open(ctx.actual, ctx)
+
+
+def _wide_open(event: KnobReadBack, ctx: Context) -> bool:
+    low, high = event.min_hz or 0, event.max_hz or 0
+    return bool(ctx.clocks) and low <= ctx.clocks[0] and (high == 0 or high >= ctx.clocks[-1])
+
+
+def bounds_text(event: KnobReadBack, ctx: Context) -> str:
+    """Bounds in words, and what usually sets such."""
+    low, high = event.min_hz or 0, event.max_hz or 0
+    text = f"{low / 1e6:g} to {high / 1e6:g} MHz"
+    if ctx.clocks and low == high == ctx.clocks[-1]:
+        return f"{text} (as jetson_clocks does)"
+    return f"{text} (as nvpmodel and jetson_clocks --restore do)" if _wide_open(event, ctx) else text
 
 
 def watch_clock(sample: Sample, ctx: Context) -> None:

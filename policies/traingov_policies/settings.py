@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .guard import GuardSettings
+from .following import FollowSettings
+from .guarding.options import GuardSettings
+from .idling import IdleSettings
 from .robust import VIOLATION_PROBABILITY
 from .search.options import SearchSettings
 from .tree import Tree
@@ -63,7 +65,9 @@ class Settings:
     fixed_frequency_hz: int | None = None
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
+    following: FollowSettings = field(default_factory=FollowSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    idle: IdleSettings = field(default_factory=IdleSettings)
     sampling_interval_s: float = 0.01
     idle_interval_s: float | None = None
     stale_after_s: float = 0.5

@@ -12,10 +12,14 @@ from ..values import OperatingPoint
 
 
 class State:
-    """Handles one event and returns the state to be in; ``guarded`` states let the cap guard correct the clock."""
+    """Handles one event and returns the state to be in.
+
+    ``guarded`` states let the cap guard correct the clock; where ``writes`` is False the knob is left alone.
+    """
 
     name: ClassVar[str]
     guarded: ClassVar[bool] = False
+    writes: ClassVar[bool] = True
 
     def enter(self, ctx: Context) -> State:
         """Begin; may name another state at once."""
@@ -56,6 +60,7 @@ class Observing(State):
     """Decides nothing that is carried out: ``why`` is the policy, or what keeps the governor from governing."""
 
     name = "observing"
+    writes = False
 
     def __init__(self, job: Job, why: str, would: str | None = None) -> None:
         self._job, self._why, self._would = job, why, would
@@ -154,28 +159,3 @@ def safe_hz(table: Lut | None, ctx: Context, batch_size: int | None = None) -> i
         if p.batch_size == batch and below_cap(table.cell(p).peak_power_w, ctx.cap_w)
     ]
     return max(safe, default=ctx.clocks[0])
-
-
-class Sharing(State):
-    """More than one job shares the GPU: tables are void while both run, and the guard alone keeps the cap."""
-
-    name = "sharing"
-    guarded = True
-
-    def enter(self, ctx: Context) -> State:
-        """Aim at the highest clock; the guard brings it under the cap."""
-        why = f"{len(ctx.jobs)} jobs share the GPU: tables are void, the guard keeps the cap"
-        if ctx.clocks and ctx.cap is not None:
-            if ctx.requested is not None:  # begin at the present clock and climb
-                ctx.guard.limit_to(ctx.index_at_most(ctx.requested[1]))
-            ctx.aim_guarded(ctx.clocks[-1], why)
-        else:
-            ctx.aim(None, why)
-        for job in ctx.jobs.values():
-            ctx.advise(job, job.batch_size, "hold", why)
-        ctx.say(None, "sharing", why)
-        return self
-
-    def handle(self, event: Event, ctx: Context) -> State:
-        """A changed cap is a new aim."""
-        return self.enter(ctx) if isinstance(event, CapChanged) else self

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..actions import PersistLut
 from ..context import Context, Job
 from ..events import BatchApplied, BatchFailed, CapChanged, Event, KnobReadBack, Sample, StepsReported
 from ..explaining import detail
+from ..following import Follower, repays
 from ..lut import Cell, Lut
 from ..measure import PointMeter, Verdict
 from ..plans import AdaptivePlan, AdaptiveSettings, FullPlan, Plan, StaircasePlan, cautious
-from ..robust import choose
+from ..robust import Choice, choose
 from ..select import Selection
 from ..values import Objective, OperatingPoint
 from ..wording import headline
@@ -59,8 +62,9 @@ class Profiling(State):
             return self._drop(event.batch_size, ctx, f"batch {event.batch_size} does not fit: {event.reason}")
         if isinstance(event, (BatchApplied, StepsReported)) and event.job == job.name:
             self._batch_ready = self._point is not None and event.batch_size == self._point.batch_size
-        if ctx.stale:
-            self._meter = None  # the safe clock is set instead: begin this point anew when readings are back
+        if ctx.unmeasurable:
+            self._meter = None  # begin this point anew when readings are back, or the job is, or the clock is ours
+            self._settled = False
             self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
             return self
         if self._meter is None:
@@ -73,6 +77,10 @@ class Profiling(State):
             return self  # the end of an earlier write, or a look: the meter checks the clock itself
         verdict = self._meter.verdict(ctx.now_s)
         return self if verdict is None else self._judge(verdict, ctx)
+
+    def leave(self, event: Event, ctx: Context) -> None:
+        """What was measured so far is gone on with: after a second job's end, under another policy."""
+        self._job.lut = self._plan.lut
 
     def _next(self, ctx: Context) -> State:
         point = self._plan.next_point()
@@ -160,7 +168,10 @@ class Profiling(State):
 
 
 class Joint(State):
-    """Runs at the point that the table and the relation vector give, corrected by the guard."""
+    """Runs at the point that the table and the relation vector give, corrected by the guard.
+
+    A changed cap is followed with the clock at once, with the batch size when that pays (``following``).
+    """
 
     name = "joint"
     guarded = True
@@ -172,36 +183,98 @@ class Joint(State):
 
     def enter(self, ctx: Context) -> State:
         """Choose and advise; what a model predicted is never chosen unmeasured."""
-        job, relation = self._job, self._job.registered.relation
         try:
-            choice = choose(
-                self._lut, relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes,
-                violation_probability=ctx.settings.violation_probability, measured_only=True,
-            )  # fmt: skip
+            choice = self._choose(ctx, self._job.batch_sizes)
         except ValueError as error:
-            return Fallback(job, str(error), self._cautious)
-        self.selection = choice.selection
-        dropped = sorted(set(job.registered.batch_sizes) - set(job.batch_sizes))
-        why = detail(choice, self._lut, relation, batch_sizes=job.batch_sizes, dropped=dropped, measured_only=True)
-        point, text = choice.selection.chosen.point, headline(why)
-        ctx.condition("cap-infeasible", None if choice.selection.feasible else text)
-        ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size, trusted=True)
-        ctx.advise(job, point.batch_size, "train", text)
-        ctx.say(job, "joint", text, point, **why)
+            return Fallback(self._job, str(error), self._cautious)
+        self._take(choice, ctx)
         return self
 
     def handle(self, event: Event, ctx: Context) -> State:
         """A new cap or a batch that does not fit is a new choice."""
         job = self._job
         if isinstance(event, CapChanged):
-            plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
-            return self.enter(ctx) if plan.next_point() is None else Profiling(job, plan)
+            return self._follow(ctx)
         if isinstance(event, BatchFailed) and event.job == job.name:
             ctx.say(job, "batch-dropped", f"batch {event.batch_size} does not fit: {event.reason}")
             if not job.batch_sizes:
                 return Fallback(job, f"no batch size is left: {event.reason}", None)
             return self.enter(ctx)
+        if job.follower is not None and ctx.now_s >= job.follower.due_s:
+            return self._reconsider(job.follower, ctx)
         return self
+
+    def _choose(self, ctx: Context, batch_sizes: Sequence[int]) -> Choice:
+        return choose(
+            self._lut, self._job.registered.relation, ctx.cap_w, objective_of(self._job, ctx), batch_sizes,
+            violation_probability=ctx.settings.violation_probability, measured_only=True,
+        )  # fmt: skip
+
+    def _take(self, choice: Choice, ctx: Context, batch_sizes: Sequence[int] | None = None, more: str = "") -> None:
+        """Run at the chosen point of ``batch_sizes`` (default: all of the job's); ``more`` is said besides."""
+        job, relation = self._job, self._job.registered.relation
+        self.selection = choice.selection
+        dropped = sorted(set(job.registered.batch_sizes) - set(job.batch_sizes))
+        allowed = job.batch_sizes if batch_sizes is None else batch_sizes
+        why = detail(choice, self._lut, relation, batch_sizes=allowed, dropped=dropped, measured_only=True)
+        point, text = choice.selection.chosen.point, headline(why) + more
+        ctx.condition("cap-infeasible", None if choice.selection.feasible else text)
+        ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size, trusted=True)
+        ctx.advise(job, point.batch_size, "train", text)
+        ctx.say(job, "joint", text, point, **why)
+
+    def _follow(self, ctx: Context) -> State:
+        """The cap changed: the best clock of the present batch size at once, and what else may be worth a change."""
+        job = self._job
+        follower = job.follower = job.follower or Follower(ctx.settings.following)
+        plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
+        missing = plan.next_point() is not None
+        kept = None if self.selection is None else self.selection.chosen.point.batch_size
+        try:
+            here = self._choose(ctx, [kept] if kept in job.batch_sizes else [])
+            best = self._choose(ctx, job.batch_sizes).selection.chosen.point
+        except ValueError:
+            here = None
+        if here is None or not here.selection.feasible:  # the present batch size cannot stay below this cap
+            follower.changed(ctx.now_s, forced=True)
+            return Profiling(job, plan) if missing else self.enter(ctx)
+        other = best.batch_size != here.chosen.point.batch_size
+        follower.wish(ctx.now_s, "measure" if missing else best.batch_size if other else None)
+        more = ""
+        if missing or other:
+            what = "points that this cap allows are not measured yet" if missing else f"{best} would be best"
+            more = f"; {what}: looked at when that has held for {follower.wait_s:.3g} s"
+        self._take(here, ctx, [here.chosen.point.batch_size], more)
+        return self
+
+    def _reconsider(self, follower: Follower, ctx: Context) -> State:
+        """What the cap calls for has held for a while: measure what is missing, or change the batch size if it pays."""
+        job = self._job
+        plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
+        if plan.next_point() is not None:
+            follower.granted()
+            return Profiling(job, plan)
+        follower.answered()
+        choice = self._choose(ctx, job.batch_sizes)
+        here = None if self.selection is None else choice.of(self.selection.chosen.point)
+        best = choice.chosen
+        if here is None or here.point.batch_size == best.point.batch_size or not here.score or best.score is None:
+            return self.enter(ctx)
+        worth = repays(here.score, best.score, *self._pace(here.point), ctx.settings.following)
+        if worth.pays:
+            follower.changed(ctx.now_s)
+            self._take(choice, ctx, more=f"; the change from batch {here.point.batch_size} {worth.text}")
+        else:
+            ctx.say(job, "batch-kept", f"batch {here.point.batch_size} is kept: {best.point} {worth.text}", here.point)
+        return self
+
+    def _pace(self, point: OperatingPoint) -> tuple[float | None, float | None]:
+        """Seconds a step at ``point``, and seconds of training left there; None where unknown."""
+        time_s, total = self._lut.cell(point).time_s, self._job.registered.samples_total
+        if time_s is None:
+            return None, None
+        sample_s = time_s / self._lut.samples
+        return sample_s * point.batch_size, None if total is None else max(0, total - self._job.samples) * sample_s
 
     def describe(self) -> str:
         """The chosen point."""

@@ -39,6 +39,9 @@ class Reference(State):
 
     def handle(self, event: Event, ctx: Context) -> State:
         """Begin at the first report of a step, average utilization over the window, decide."""
+        if ctx.idling.suspended:  # a pause is no part of the utilization: begin anew after it
+            self._begin_s, self._sum, self._seen, self._samples, self._elapsed_s = None, 0.0, 0, 0, 0.0
+            return self
         if isinstance(event, StepsReported) and event.job == self._job.name:
             if self._begin_s is None:
                 self._begin_s = ctx.now_s

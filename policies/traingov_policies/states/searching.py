@@ -9,7 +9,7 @@ from ..actions import PersistCurve
 from ..context import Context, Job
 from ..events import CapChanged, Event, Sample, StepsReported
 from ..search.budget import Budget
-from ..search.curves import cost
+from ..search.curves import Curve, cost
 from ..search.lengths import Lengths
 from ..search.log import Log
 from ..search.process import Reading
@@ -64,6 +64,7 @@ class Searching(State):
         self._settled_s: float | None = None
         self._at = 0
         self._log = Log(ctx.clocks)
+        self._curve: Curve | None = None
         self._restart(ctx, ctx.clocks.index(choice.frequency_hz))
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -76,6 +77,13 @@ class Searching(State):
             ctx.guard.limit_to(self._search.start)
             self._ceiling = min(self._ceiling, ctx.guard.limit)
         return self._advance(ctx)
+
+    def leave(self, event: Event, ctx: Context) -> None:
+        """What was read so far is gone on with: after a second job's end, under another policy."""
+        if (curve := self._curve) is not None:
+            registered = self._job.registered
+            others = tuple(c for c in registered.remembered if c.batch_size != curve.batch_size)
+            self._job.registered = replace(registered, remembered=(*others, curve))
 
     def describe(self) -> str:
         """What is being read, or what is held."""
@@ -106,7 +114,7 @@ class Searching(State):
             self._search.left_out.clear()
             self._restart_from(self._clocks.index(self._choice.frequency_hz), ctx)
             return self._advance(ctx)
-        if ctx.stale:
+        if ctx.unmeasurable:
             self._window = None
             self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
             return self
@@ -202,6 +210,7 @@ class Searching(State):
             ctx.board, job.registered.workload, self._batch,
             tree=tree, best=best, utilization=self._choice.gpu_utilization,
         )  # fmt: skip
+        self._curve = curve
         ctx.out.append(PersistCurve(curve, job.name))
         return self._advance(ctx)
 

@@ -34,6 +34,7 @@ class Sweep(State):
         self._celsius: float | None = None
         self._deadline_s = 0.0
         self._attempt = 0
+        self._spoiled = False
 
     def enter(self, ctx: Context) -> State:
         """Begin with the first point that is missing."""
@@ -59,6 +60,13 @@ class Sweep(State):
             self._celsius = event.temperature_celsius
         if self._meter is None:
             return self._prepare(ctx)
+        if (ctx.idling.suspended or ctx.hands_off) and ctx.now_s - self._meter.last_s <= _STALL_MOST_S:
+            self._spoiled = True
+            return self
+        if self._spoiled:  # a pause, or another program's clock, is no part of the point: measure it anew
+            ctx.say(self._job, "measurement-invalid", f"{clock_text(self._clock)}: interrupted, measured anew")
+            self._begin(ctx)
+            return self
         if isinstance(event, Sample):
             self._meter.sample(event)
         elif isinstance(event, StepsReported) and event.job == self._job.name:
@@ -96,7 +104,7 @@ class Sweep(State):
 
     def _begin(self, ctx: Context) -> None:
         """Set the point's clock; what counts begins once it holds, has settled, and the board is cool."""
-        self._meter, self._cooling = None, False
+        self._meter, self._cooling, self._spoiled = None, False, False
         self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
         self._settled_s: float | None = None
         self._aim(self._clock, f"measuring {clock_text(self._clock)}", ctx)
