@@ -1,0 +1,231 @@
+"""A changing cap: the clock at once, the batch size only when the wish for it held and the change repays itself."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from bench import CLOCKS, Bench, step_s
+
+from traingov_policies.actions import AdviseBatch, PersistLut, SetGpuBounds
+from traingov_policies.following import Follower, FollowSettings, repays
+from traingov_policies.lut import Lut
+from traingov_policies.relation import RelationVector
+from traingov_policies.settings import Settings
+from traingov_policies.values import Cap
+
+TOP = CLOCKS[-1]
+LOW = Cap(4.5)
+RELATION = RelationVector("w", (8, 32), (0.9, 1.0))
+
+
+def power_w(batch: int, hz: int) -> float:
+    """Batch 32 draws much more: without a cap it is 14 % faster than batch 8, at 4.5 W 11 % slower."""
+    return 1.6 + (7.0 if batch == 32 else 2.4) * (hz / TOP) ** 1.7
+
+
+def table() -> Lut:
+    def grid(value):
+        return tuple(tuple(value(b, f) for f in CLOCKS) for b in (8, 32))
+
+    powers, origin = grid(power_w), grid(lambda b, f: "measured")
+    return Lut("nano", "w", 4096, (8, 32), CLOCKS, grid(lambda b, f: step_s(b, f) / b * 4096), powers, powers,
+               origin=origin)  # fmt: skip
+
+
+def governed(cap: Cap | None = None, following: FollowSettings | None = None, **more: object) -> Bench:
+    settings = Settings(following=following or FollowSettings(), sampling_interval_s=0.05)
+    bench = Bench(settings, cap=cap, power=power_w)
+    bench.register(batches=(8, 32), batch=32, lut=table(), relation=RELATION, **more)
+    return bench.run(5)
+
+
+def batches(bench: Bench) -> list[int]:
+    return [advice.batch_size for advice in bench.of(AdviseBatch)]
+
+
+def after(bench: Bench, t_s: float, kind: type) -> list[tuple[float, object]]:
+    return [(t, entry) for t, entry in bench.log if t >= t_s and isinstance(entry, kind)]
+
+
+def test_a_cap_that_falls_is_followed_with_the_clock_at_once_and_the_batch_size_is_kept_for_now() -> None:
+    bench = governed()
+    assert (bench.jobs["j1"].batch, bench.bounds) == (32, (TOP, TOP))
+    t = bench.now
+    bench.set_cap(LOW)
+    (when, write), *_ = after(bench, t, SetGpuBounds)
+    assert (when, write.max_hz) == (t, 537_600_000)  # the highest clock at which batch 32 draws less than 4.5 W
+    bench.run(9)
+    assert bench.jobs["j1"].batch == 32
+    assert "batch 8 at 922 MHz would be best: looked at when that has held for 10 s" in bench.texts("joint")[-1]
+
+
+def test_a_cap_that_stays_changes_the_batch_size_after_the_wait() -> None:
+    bench = governed()
+    t = bench.now
+    bench.set_cap(LOW)
+    bench.run(12)
+    ((when, advice),) = after(bench, t, AdviseBatch)
+    assert advice.batch_size == 8
+    assert 10 <= when - t <= 10.2
+    assert (bench.jobs["j1"].batch, bench.bounds) == (8, (TOP, TOP))
+    assert "the change from batch 32 gains 10.7 %: 64.1 s in 600 s, for 2.09 s" in bench.texts("joint")[-1]
+    assert bench.of(PersistLut) == []
+
+
+def test_a_cap_that_rises_raises_the_clock_of_the_present_batch_size_at_once() -> None:
+    bench = governed(Cap(3.0))
+    assert (bench.jobs["j1"].batch, bench.bounds[1]) == (8, 614_400_000)
+    t = bench.now
+    bench.set_cap(None)
+    assert [write.max_hz for _, write in after(bench, t, SetGpuBounds)] == [TOP]
+    bench.run(12)
+    assert bench.jobs["j1"].batch == 32
+
+
+def test_a_flickering_cap_moves_the_clock_each_time_and_never_the_batch_size() -> None:
+    bench = governed()
+    begun = bench.now
+    for number in range(40):
+        bench.set_cap(LOW if number % 2 == 0 else None)
+        bench.run(8)
+    assert batches(bench) == [32]
+    clocks = [write.max_hz for _, write in after(bench, begun, SetGpuBounds)]
+    assert clocks == [537_600_000, TOP] * 20
+
+
+def test_a_cap_that_flickers_more_slowly_than_the_wait_changes_the_batch_size_a_few_times_and_then_no_more() -> None:
+    bench = governed()
+    for number in range(40):
+        bench.set_cap(LOW if number % 2 == 0 else None)
+        bench.run(60)
+    assert batches(bench) == [32, 8, 32, 8]
+    late = [t for t, _ in after(bench, bench.now - 30 * 60, AdviseBatch)]
+    assert late == []
+
+
+def test_a_cap_that_stays_after_a_long_flicker_is_followed_after_the_longest_wait() -> None:
+    bench = governed()
+    for number in range(20):
+        bench.set_cap(LOW if number % 2 == 0 else None)
+        bench.run(8)
+    bench.set_cap(LOW)
+    bench.run(590)
+    assert bench.jobs["j1"].batch == 32
+    bench.run(12)
+    assert bench.jobs["j1"].batch == 8
+
+
+def test_after_a_quiet_time_the_wait_is_short_again() -> None:
+    bench = governed()
+    for number in range(20):
+        bench.set_cap(LOW if number % 2 == 0 else None)
+        bench.run(8)
+    bench.run(700)
+    bench.set_cap(LOW)
+    bench.run(12)
+    assert bench.jobs["j1"].batch == 8
+
+
+def test_without_a_feasible_clock_at_the_present_batch_size_the_batch_size_changes_at_once() -> None:
+    bench = governed()
+    t = bench.now
+    bench.set_cap(Cap(1.68))  # batch 32 draws 1.70 W at the lowest clock, batch 8 1.64 W
+    ((when, advice),) = after(bench, t, AdviseBatch)
+    assert (when, advice.batch_size) == (t, 8)
+
+
+def test_a_job_that_is_nearly_done_keeps_its_batch_size() -> None:
+    bench = governed(samples_total=12_000)
+    bench.set_cap(LOW)
+    left_s = (12_000 - bench.governor.snapshot()["jobs"][0]["samples"]) * step_s(32, 537_600_000) / 32
+    assert 10 < left_s < 15
+    bench.run(11)
+    assert bench.jobs["j1"].batch == 32
+    (text,) = bench.texts("batch-kept")
+    assert text.startswith("batch 32 is kept: batch 8 at 922 MHz gains 10.7 %: ")
+    assert "for 2.09 s that a change costs" in text
+
+
+def test_a_gain_below_the_least_one_is_not_followed() -> None:
+    bench = governed(following=FollowSettings(gain_least=0.15))
+    bench.set_cap(LOW)
+    bench.run(60)
+    assert bench.jobs["j1"].batch == 32
+    assert "less than 15 % is not followed" in bench.texts("batch-kept")[-1]
+
+
+def test_missing_points_are_measured_only_when_the_cap_has_held() -> None:
+    bench = Bench(cap=Cap(3.5), power=power_w)
+    bench.register(batches=(8, 32), batch=32, relation=RELATION)
+    bench.run(90)
+    assert bench.governor.snapshot()["state"] == "joint"
+    measured = len(bench.of(PersistLut))
+    for cap in (None, Cap(3.5), None):
+        bench.set_cap(cap)
+        bench.run(5)
+    assert len(bench.of(PersistLut)) == measured
+    bench.run(120)
+    assert len(bench.of(PersistLut)) > measured
+    assert (bench.jobs["j1"].batch, bench.bounds[1]) == (32, TOP)
+
+
+# -- the parts -------------------------------------------------------------------------------------------------------
+
+
+def test_a_wish_is_due_after_the_wait_and_a_withdrawn_one_doubles_it() -> None:
+    follower = Follower(FollowSettings(hold_s=10, hold_most_s=25))
+    follower.wish(100.0, 8)
+    assert follower.due_s == 110.0
+    follower.wish(105.0, 8)
+    assert follower.due_s == 110.0, "the same wish goes on"
+    follower.wish(106.0, None)
+    assert follower.due_s == math.inf
+    follower.wish(107.0, 8)
+    assert follower.due_s == 127.0
+    follower.wish(108.0, None)
+    follower.wish(109.0, 8)
+    assert follower.due_s == 134.0, "no longer than the longest wait"
+
+
+def test_a_wish_to_go_back_soon_after_a_change_waits_longer() -> None:
+    follower = Follower(FollowSettings(hold_s=10))
+    follower.wish(0.0, 8)
+    follower.changed(10.0)
+    follower.wish(40.0, 32)
+    assert follower.due_s == 60.0
+    follower.changed(60.0)
+    follower.wish(60.0 + 700.0, 8)
+    assert follower.due_s == 770.0, "after a quiet horizon the wait is the first one again"
+
+
+def test_a_wish_that_was_looked_at_is_looked_at_again_under_another_cap() -> None:
+    follower = Follower(FollowSettings(hold_s=10))
+    follower.wish(0.0, 8)
+    follower.answered()
+    assert follower.due_s == math.inf
+    follower.wish(50.0, 8)
+    assert follower.due_s == 60.0
+
+
+@pytest.mark.parametrize(
+    ("step", "left", "pays"),
+    [
+        (0.1, None, True),  # 5 % of 600 s are 30 s; 0.5 s and 30 steps are 3.5 s
+        (1.0, None, False),  # 30.5 s
+        (0.1, 60.0, False),  # 3 s are left to gain
+        (0.1, 75.0, True),  # 3.75 s
+    ],
+)
+def test_a_change_has_to_repay_itself_within_the_horizon_or_what_is_left_of_the_job(
+    step: float, left: float | None, pays: bool
+) -> None:
+    worth = repays(100.0, 95.0, step, left, FollowSettings())
+    assert worth.pays is pays
+    assert worth.gain == pytest.approx(0.05)
+    assert worth.cost_s == pytest.approx(0.5 + 30 * step)
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="hold_most_s 5 must not be below hold_s 10"):
+        FollowSettings(hold_s=10, hold_most_s=5)
