@@ -6,7 +6,7 @@ Everything here is simulated. The generator of these surfaces shares no function
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,26 @@ class Phase:
     gpu_power_w: float
     cpu_power_w: float
     gpu_busy: bool
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Factors by which each kind of work in a step takes longer, and of the memory's power at full traffic.
+
+    ``update`` is the optimizer's; what of it waits for memory takes ``memory`` too. Raises ValueError unless positive.
+    """
+
+    compute: float = 1.0
+    memory: float = 1.0
+    launch: float = 1.0
+    host: float = 1.0
+    update: float = 1.0
+    memory_power: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not 0 < value < 1000:
+                raise ValueError(f"scales: {name} must be positive and below 1000, not {value!r}")
 
 
 class Surface(Protocol):
@@ -40,6 +60,14 @@ class Surface(Protocol):
 
     def memory_bytes(self, batch_size: int) -> int:
         """Memory that training with ``batch_size`` needs."""
+
+
+@runtime_checkable
+class Scalable(Protocol):
+    """A surface that knows its kinds of work."""
+
+    def scaled(self, scales: Scales) -> Surface:
+        """The surface with every kind of work scaled."""
 
 
 def step_time_s(surface: Surface, batch_size: int, gpu_frequency_hz: int) -> float:

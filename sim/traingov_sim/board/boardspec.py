@@ -49,7 +49,8 @@ class PowerSpec:
     power × (1 + leakage_per_kelvin (T − reference_celsius) + wander); wander is an AR(1) process of ``wander_sd``
     and correlation time ``wander_tau_s``. Stalls of ``stall_s`` (uniform) come ``stalls_per_s`` while a job runs.
     ``step_jitter`` is the relative sd of a step's time; ``batch_change_s`` is what the first step at another batch
-    size costs; ``sharing_penalty`` slows each further client's company (cache and memory contention).
+    size costs; ``emc_w`` is what the memory's interface draws of the idle power at its highest clock;
+    ``sharing_penalty`` slows each further client's company (cache and memory contention).
     """
 
     idle_input_w: float
@@ -65,6 +66,7 @@ class PowerSpec:
     step_jitter: float = 0.004
     batch_change_s: float = 0.5
     sharing_penalty: float = 0.05
+    emc_w: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,11 @@ class SensorSpec:
 
 @dataclass(frozen=True)
 class ThermalSpec:
-    """Two RC stages: the board above ambient (input power), the die above the board (GPU + CPU power)."""
+    """Two RC stages: the board above ambient (input power), the die above the board (GPU + CPU power).
+
+    ``trip_celsius`` is the passive trip point of the zones that follow the die (throttling); ``critical_celsius``,
+    where a real board switches off, is only shown. Both differ by board and release: read the node.
+    """
 
     board_kelvin_per_w: float
     board_tau_s: float
@@ -121,6 +127,23 @@ class ThermalSpec:
     resolution_celsius: float
     hysteresis_kelvin: float = 3.0
     ambient_celsius: float = 25.0
+    critical_kelvin: float = 5.5
+
+    @property
+    def critical_celsius(self) -> float:
+        """The critical trip point."""
+        return self.trip_celsius + self.critical_kelvin
+
+
+@dataclass(frozen=True)
+class EmcSpec:
+    """The memory controller's clock: its steps, and the files that show it.
+
+    ``files``: path → "rate" (the clock now), "max", "min" (the bounds), "cap" (nvpmodel's cap, 0 for none) or a text.
+    """
+
+    frequencies_hz: tuple[int, ...]
+    files: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -191,6 +214,7 @@ class BoardSpec:
     power_modes: tuple[PowerMode, ...]
     default_power_mode: int
     tegrastats: TegrastatsSpec
+    emc: EmcSpec
     over_current_counters: bool = field(default=False)
 
     def power_mode(self, mode_id: int) -> PowerMode:
@@ -237,6 +261,7 @@ def _board(data: dict[str, Any]) -> BoardSpec:
     parts["zones"] = tuple(ZoneSpec(**_values(z)) for z in data["zones"])
     parts["cpu"] = CpuSpec(**_values(data["cpu"]))
     parts["power_modes"] = tuple(PowerMode(**_values(m)) for m in data["power_modes"])
+    parts["emc"] = EmcSpec(**_values(data["emc"]))
     parts["tegrastats"] = TegrastatsSpec(**_values(data["tegrastats"]))
     return BoardSpec(**parts)
 

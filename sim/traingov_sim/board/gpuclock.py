@@ -40,6 +40,7 @@ class GpuClock:
         self.thermal_max_hz = self.table[-1]
         self.hz = self.table[0]
         self.load = 0.0
+        self.follows = True  # False: bounds read back as written, and the clock stays where it is
         self._in_force = self.bounds()
         self._pending: deque[tuple[float, int, int]] = deque()
         self._wanted_hz = self.table[0]
@@ -117,6 +118,8 @@ class GpuClock:
         self._pending.append((t_s, *self.bounds()))
 
     def _settle(self) -> bool:
+        if not self.follows:
+            return False
         low, high = self._in_force
         high = min(high, self.thermal_max_hz)
         wish = min(max(self._wanted_hz, low), high)

@@ -67,6 +67,10 @@ class GpuQueue:
             )
         return need
 
+    def allocations(self) -> list[tuple[Surface, int]]:
+        """Surface and batch size of every client that has memory."""
+        return [(surface, batch_size) for _, surface, batch_size in self._allocated.values()]
+
     def put(self, client: str, surface: Surface, batch_size: int, t_s: float) -> Job:
         """Queue a step."""
         job = Job(self._next_ticket, client, surface, batch_size, t_s)

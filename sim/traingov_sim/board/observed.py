@@ -25,6 +25,7 @@ class Contention:
 class Snapshot:
     """What the board's own sensors show. ``readings`` go with the spec's rails, None where missing;
     ``temperatures_celsius`` with its zones, None where unreadable; ``cpu_utilization`` 0..1 per core, None when off.
+    ``emc_hz``: the memory's clock; ``throttle_steps``: clock steps that heat takes away; ``oc_events``: oc1 … oc3.
     """
 
     t_s: float
@@ -34,6 +35,9 @@ class Snapshot:
     temperatures_celsius: tuple[float | None, ...]
     cpu_utilization: tuple[float | None, ...]
     memory_used_bytes: int
+    emc_hz: int = 0
+    throttle_steps: int = 0
+    oc_events: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,16 @@ import random
 from collections import deque
 
 from ..surface import Phase, Surface
+from .battery import Battery
 from .boardspec import BoardSpec
 from .gpuclock import GpuClock
 from .gpuqueue import GpuQueue, Job, OutOfMemory
 from .meter import Meter, Watts
 from .observed import Contention, Snapshot, Truth
+from .overcurrent import SLOWDOWN, OverCurrent
 from .powermodel import PowerModel
 from .sensor import PowerSensor
+from .surroundings import StepCosts, Surroundings
 from .thermal import Thermal
 
 __all__ = ["Contention", "OutOfMemory", "Snapshot", "Truth", "VirtualBoard"]
@@ -43,6 +46,9 @@ class VirtualBoard:
         self._noise_rng = random.Random(f"noise {rng_seed}")
         self.sensor = PowerSensor(spec.rails, spec.sensor, random.Random(f"sensor {rng_seed}"))
         self.contention = Contention()
+        self.battery: Battery | None = None
+        self.over_current = OverCurrent(spec.rails, spec.over_current_counters, spec.sensor.update_s)
+        self.costs = StepCosts(spec)
         self.power_mode = spec.power_mode(spec.default_power_mode)
         self.clock_history: deque[tuple[float, int]] = deque([(start_s, self.clock.hz)], maxlen=KEPT)
         self.finished: deque[tuple[int, float]] = deque(maxlen=KEPT)
@@ -75,6 +81,7 @@ class VirtualBoard:
         """
         if t_s > self.t_s:
             self.advance(t_s)
+        self.costs.phases(surface, batch_size, self.clock.hz)  # what cannot be disturbed fails here, not in mid-run
         changed = self.queue.allocate(client, surface, batch_size)
         job = self.queue.put(client, surface, batch_size, max(t_s, self.t_s))
         self._unfinished.add(job.ticket)
@@ -116,6 +123,23 @@ class VirtualBoard:
         self.power_mode = mode
         self.clock.set_mode_cap(mode.gpu_max_hz, self.t_s)
         self._bounds_written()
+
+    def set_surroundings(self, surroundings: Surroundings, t_s: float) -> None:
+        """Change what lies outside the jobs; a running step feels it at once.
+
+        Raises ValueError, changing nothing, where a job's surface cannot be disturbed this way.
+        """
+        self.advance(max(t_s, self.t_s))
+        self.costs.surround(surroundings, self.queue.allocations(), self.clock.hz)
+        self._model.others = self.costs.others_w
+        self._rephase()
+
+    def set_follows(self, follows: bool, t_s: float) -> None:
+        """Whether the GPU's clock follows its bounds. Where not, files show what was written and nothing happens."""
+        self.advance(max(t_s, self.t_s))
+        self.clock.follows = follows
+        if self.clock.take_effect(self.t_s):
+            self._clock_moved()
 
     # Time
 
@@ -164,6 +188,9 @@ class VirtualBoard:
             temperatures,
             cpus,
             self.queue.memory_used_bytes,
+            self.costs.emc_hz,
+            self.thermal.throttle_steps,
+            self.over_current.counts,
         )
 
     def truth(self, t_s: float) -> Truth:
@@ -212,7 +239,7 @@ class VirtualBoard:
             factor *= self.contention.time_factor
             self._power_factor = self.contention.power_factor
         self._time_factor = factor
-        self._phases = job.surface.phases(job.batch_size, self.clock.hz)
+        self._phases = self.costs.phases(job.surface, job.batch_size, self.clock.hz)
         delay = job.delay_s
         if power.stalls_per_s:
             length = sum(p.duration_s for p in self._phases) * factor
@@ -229,7 +256,7 @@ class VirtualBoard:
         self._phase += 1
         if self._phase < len(self._phases):
             phase = self._phases[self._phase]
-            self._phase_end = self.t_s + phase.duration_s * self._time_factor
+            self._phase_end = self.t_s + phase.duration_s * self._time_factor * self._skip(phase)
             self._power = self._power_now()
             return
         job = self._job
@@ -244,13 +271,20 @@ class VirtualBoard:
         self._start_next()
 
     def _clock_moved(self) -> None:
-        """Rescale what is left of the running phase to the new clock."""
         self.clock_history.append((self.t_s, self.clock.hz))
+        self._rephase()
+
+    def _skip(self, phase: Phase) -> float:
+        """By how much skipped clock pulses stretch the phase."""
+        return SLOWDOWN if phase.gpu_busy and self.over_current.throttling else 1.0
+
+    def _rephase(self) -> None:
+        """Rescale what is left of the running phase to the clock and the surroundings of now."""
         job = self._job
         if job is None:
             self._power = self._power_now()
             return
-        new = job.surface.phases(job.batch_size, self.clock.hz)
+        new = self.costs.phases(job.surface, job.batch_size, self.clock.hz)
         if len(new) != len(self._phases):
             raise ValueError(
                 f"surface {job.surface.workload}: batch {job.batch_size} has {len(self._phases)} phases at one clock "
@@ -270,7 +304,13 @@ class VirtualBoard:
         self._tick_index += 1
         self._next_tick = self._start_s + (self._tick_index + 1) * period
         mean_w, busy, host = self._meter.take_means(period)
-        self.sensor.update(self._model.rails_w(mean_w))
+        rails_w = self._model.rails_w(mean_w)
+        self.sensor.update(rails_w)
+        if self.over_current.tick(rails_w, mean_w[0]) and self._phase >= 0 and self._phases[self._phase].gpu_busy:
+            stretch = SLOWDOWN if self.over_current.throttling else 1 / SLOWDOWN
+            self._phase_end = self.t_s + (self._phase_end - self.t_s) * stretch
+        if self.battery is not None:
+            self.battery.advance(self.t_s, period, mean_w[0])
         steps = self.thermal.throttle_steps
         self.thermal.advance(period, mean_w[0], mean_w[1] + mean_w[2], len(self.clock.table) - 1)
         if self.thermal.throttle_steps != steps:
@@ -292,5 +332,6 @@ class VirtualBoard:
 
     def _power_now(self) -> Watts:
         if self._phase >= 0:
-            return self._model.loaded(self._phases[self._phase], self._power_factor)
+            phase = self._phases[self._phase]
+            return self._model.loaded(phase, self._power_factor, 1 / self._skip(phase))
         return self._model.idle(self.clock.hz / self.clock.table[-1])

@@ -21,6 +21,7 @@ class PowerModel:
         self._keep = math.exp(-period_s / spec.wander_tau_s)
         self._kick = spec.wander_sd * math.sqrt(1 - self._keep * self._keep)
         self._factor = 1.0
+        self.others: Watts = (0.0, 0.0, 0.0)  # what is drawn beside the job, or saved, whatever runs
 
     def move(self, die_celsius: float) -> None:
         """Let one period of wander pass, at this temperature."""
@@ -33,15 +34,24 @@ class PowerModel:
         """Nothing runs; the GPU clock stands at this share of its highest."""
         spec, factor = self._spec, self._factor
         extra = spec.idle_clock_w * clock_share
-        return (spec.idle_input_w + extra) * factor, (spec.idle_gpu_w + extra) * factor, spec.idle_cpu_w * factor
+        return self._all(spec.idle_input_w + extra, spec.idle_gpu_w + extra, spec.idle_cpu_w, factor)
 
-    def loaded(self, phase: Phase, disturbed: float = 1.0) -> Watts:
-        """A phase runs; ``disturbed`` multiplies what it draws above idle, on the GPU's side."""
+    def loaded(self, phase: Phase, disturbed: float = 1.0, gpu_share: float = 1.0) -> Watts:
+        """A phase runs; ``disturbed`` multiplies what it draws above idle, on the GPU's side.
+
+        ``gpu_share``: the share of its clock's pulses that the GPU gets; the others cost idle power.
+        """
         factor = self._factor
         extra = 0.0
         if disturbed != 1.0:
             extra = (phase.input_power_w - self._spec.idle_input_w) * (disturbed - 1)
-        return (phase.input_power_w + extra) * factor, (phase.gpu_power_w + extra) * factor, phase.cpu_power_w * factor
+        if gpu_share != 1.0:
+            extra -= (1 - gpu_share) * max(0.0, phase.gpu_power_w + extra - self._spec.idle_gpu_w)
+        return self._all(phase.input_power_w + extra, phase.gpu_power_w + extra, phase.cpu_power_w, factor)
+
+    def _all(self, input_w: float, gpu_w: float, cpu_w: float, factor: float) -> Watts:
+        other_input_w, other_gpu_w, other_cpu_w = self.others
+        return (input_w + other_input_w) * factor, (gpu_w + other_gpu_w) * factor, (cpu_w + other_cpu_w) * factor
 
     def rails_w(self, power: Watts) -> list[float]:
         """The power of each rail."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from .boardspec import RailSpec, SensorSpec
 
-FAULTS = ("stuck", "missing", "spikes")
+FAULTS = ("stuck", "missing", "spikes", "lag")
+LAG_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ def ou_for_second_means(sd: float, autocorrelation: float) -> tuple[float, float
 class PowerSensor:
     """All channels of a board's power monitors.
 
-    ``fault`` is one of FAULTS or None, for the rails named in ``faulty`` (empty: all). A missing reading is None.
+    ``fault`` is one of FAULTS or None, for the rails named in ``faulty`` (empty: all). A missing reading is None;
+    "spikes": one reading in fifty is 0, or 3 or 10 times the power; "lag": readings follow with LAG_S.
     """
 
     def __init__(self, rails: Sequence[RailSpec], spec: SensorSpec, rng: random.Random) -> None:
@@ -58,6 +60,7 @@ class PowerSensor:
         keep = math.exp(-spec.update_s / tau_s)
         self._keep, self._kick = keep, sd * math.sqrt(1 - keep * keep)
         self._follow = 1.0 if spec.lag_s <= 0 else -math.expm1(-spec.update_s / spec.lag_s)
+        self._follow_late = -math.expm1(-spec.update_s / LAG_S)
 
     def set_fault(self, fault: str | None, rails: Sequence[str] = ()) -> None:
         """Break the sensor, or mend it (None). Raises ValueError for an unknown fault or rail."""
@@ -77,9 +80,10 @@ class PowerSensor:
         lagged, follow, white, noise = self._lagged, self._follow, self.spec.white_sd, self._noise
         readings: list[Reading | None] = []
         for i, rail in enumerate(self.rails):
-            lagged[i] += (mean_w[i] - lagged[i]) * follow
+            faulty = self.fault is not None and (not self.faulty or rail.name in self.faulty)
+            lagged[i] += (mean_w[i] - lagged[i]) * (self._follow_late if faulty and self.fault == "lag" else follow)
             shown_w: float | None = lagged[i] * (1 + noise + white * gauss(0.0, 1.0))
-            if self.fault is not None and (not self.faulty or rail.name in self.faulty):
+            if faulty:
                 if self.fault == "stuck" and self.readings[i] is not None:
                     readings.append(self.readings[i])
                     continue

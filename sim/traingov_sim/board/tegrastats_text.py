@@ -56,6 +56,7 @@ class TegrastatsText:
             ram=snapshot.memory_used_bytes >> 20,
             cpus=",".join(cores),
             emc=gpu * 2 // 5,
+            emc_mhz=snapshot.emc_hz // 1_000_000,
             gpu=gpu,
             gpu_mhz=(snapshot.gpu_frequency_hz - 1) // 1_000_000,
             temperatures=self._temperatures[1],

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from ..board.boardspec import BoardSpec
 from ..board.physics import Snapshot, VirtualBoard
+from . import health
+from .health import ZONES
 
-ZONES = "sys/devices/virtual/thermal"
 CPUS = "sys/devices/system/cpu"
 KNOBS = ("governor", "max_freq", "min_freq", "userspace/set_freq")
 
@@ -33,7 +34,7 @@ def entries(board: VirtualBoard, boot: str) -> Entries:
     out = Entries()
     _gpu(spec, out)
     _power(spec, out)
-    _thermal(spec, out)
+    health.fixed(spec, out.files, out.links)
     _cpu(spec, out)
     out.files |= {
         "proc/device-tree/model": spec.model + "\0",
@@ -42,7 +43,8 @@ def entries(board: VirtualBoard, boot: str) -> Entries:
         "etc/nv_tegra_release": spec.release + "\n",
         "etc/nvpmodel.conf": nvpmodel_conf(spec),
     }
-    out.files |= knobs(board) | changing(spec, board.sensors(board.t_s)) | mode(board)
+    out.files |= knobs(board) | changing(spec, board.sensors(board.t_s)) | mode(board) | health.set_by_others(board)
+    out.links |= health.battery_links(board)
     return out
 
 
@@ -84,7 +86,7 @@ def changing(spec: BoardSpec, snapshot: Snapshot) -> dict[str, str]:
             files[f"{chip.path}/{watts}"] = f"{shown[2]}\n"
     for i, value in enumerate(snapshot.temperatures_celsius):
         files[f"{ZONES}/thermal_zone{i}/temp"] = "\n" if value is None else f"{int(value * 1000)}\n"
-    return files
+    return files | health.moving(spec, snapshot)
 
 
 def channel_files(kind: str, channel: int) -> tuple[str, str, str | None]:
@@ -132,31 +134,10 @@ def _power(spec: BoardSpec, out: Entries) -> None:
             else:
                 n = rail.channel + 1
                 out.files[f"{chip.path}/in{n}_label"] = rail.name + "\n"
-                out.files[f"{chip.path}/curr{n}_max"] = out.files[f"{chip.path}/curr{n}_crit"] = "32760\n"
         if chip.kind == "hwmon":
             out.files[f"{chip.path}/in7_label"] = "sum of shunt voltages\n"
             out.files[f"{chip.path}/in7_input"] = "0\n"
             out.links[f"sys/class/hwmon/{chip.path.rsplit('/', 1)[1]}"] = chip.path
-    if spec.over_current_counters:
-        path = "sys/devices/platform/bpmp/bpmp:soctherm/hwmon/hwmon1"
-        out.files[f"{path}/name"] = "soctherm_oc\n"
-        for n in (1, 2, 3):
-            out.files[f"{path}/oc{n}_event_cnt"] = "0\n"
-            out.files[f"{path}/oc{n}_throt_en"] = "1\n"
-        out.links["sys/class/hwmon/hwmon1"] = path
-
-
-def _thermal(spec: BoardSpec, out: Entries) -> None:
-    for i, zone in enumerate(spec.zones):
-        path = f"{ZONES}/thermal_zone{i}"
-        out.files[f"{path}/type"] = zone.name + "\n"
-        if zone.label.lower() == "gpu":
-            out.files[f"{path}/trip_point_0_type"] = "passive\n"
-            out.files[f"{path}/trip_point_0_temp"] = f"{int(spec.thermal.trip_celsius * 1000)}\n"
-        out.links[f"sys/class/thermal/thermal_zone{i}"] = path
-    cooling = f"{ZONES}/cooling_device0"
-    out.files |= {f"{cooling}/type": "pwm-fan\n", f"{cooling}/cur_state": "0\n", f"{cooling}/max_state": "3\n"}
-    out.links["sys/class/thermal/cooling_device0"] = cooling
 
 
 def _cpu(spec: BoardSpec, out: Entries) -> None:

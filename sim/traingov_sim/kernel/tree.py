@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 from ..board.physics import Snapshot, VirtualBoard
+from . import health
 from .entries import Entries, changing, clocks, entries, knobs, mode
 
 
@@ -110,11 +111,28 @@ class FolderTree:
     def refresh(self, snapshot: Snapshot) -> None:
         """Rewrite every file that moves by itself."""
         self.put(changing(self._board.spec, snapshot))
+        if self._board.battery is not None:
+            self.put(health.battery(self._board.battery))
 
     def refresh_mode(self) -> None:
         """Rewrite what a change of power mode changes."""
         self.put(mode(self._board))
         self.refresh_knobs()
+
+    def refresh_surroundings(self) -> None:
+        """Rewrite what an administrator or a plug changed: current limits, a battery that came or went."""
+        files, links = health.set_by_others(self._board), health.battery_links(self._board)
+        for path in [p for p in self._shown if p.startswith(health.BATTERY) and p not in files]:
+            if path in self._descriptors:
+                os.close(self._descriptors.pop(path))
+            (self.root / path).unlink(missing_ok=True)
+            del self._shown[path]
+            self._width.pop(path, None)
+        new = {path: text for path, text in files.items() if path not in self._shown}
+        self._create(Entries(new, links))
+        if not links:
+            (self.root / health.SUPPLIES / "BAT0").unlink(missing_ok=True)
+        self.put(files)
 
     def put(self, files: dict[str, str]) -> None:
         """Show these texts. One write each, filled up with newlines to the file's length: never empty, never torn."""

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..board.battery import Battery
+from ..board.overcurrent import CurrentLimits
 from ..board.physics import Contention, OutOfMemory, VirtualBoard
+from ..board.surroundings import Surroundings
 from ..board.tegrastats_text import TegrastatsText
 from ..kernel.tree import FolderTree
 from ..surface import Surface
@@ -93,18 +96,36 @@ class Control:
         truth["bounds_hz"] = list(clock.bounds())
         truth["governor"] = clock.read("governor").strip()
         truth["power_mode"] = self._board.power_mode.id
+        truth["oc_events"] = list(self._board.over_current.counts)
+        truth["throttle_steps"] = self._board.thermal.throttle_steps
+        truth["emc_hz"] = self._board.costs.emc_hz
         truth["memory_used_bytes"] = self._board.queue.memory_used_bytes
         return truth
 
     def _set(self, _connection: Connection, message: Message) -> Message:
         board, now = self._board, time.monotonic()
         known = {"op", "contention", "ambient_celsius", "sensor_fault", "power_mode", "tegrastats", "bounds_hz"}
-        unknown = set(message) - known - {"switch_delay_s"}
+        known |= {"switch_delay_s", "surroundings", "clock_follows", "current_limits", "supply_w", "battery"}
+        unknown = set(message) - known
         if unknown:
             raise ValueError(f"set: nothing called {', '.join(sorted(unknown))}")
         board.advance(max(now, board.t_s))
         if "contention" in message:
             board.contention = Contention(**(message["contention"] or {}))
+        if "surroundings" in message:
+            board.set_surroundings(Surroundings.from_json(message["surroundings"] or {}), board.t_s)
+        if "current_limits" in message:
+            limits = message["current_limits"] or {}
+            board.over_current.set_limits({rail: CurrentLimits(**values) for rail, values in limits.items()})
+        if "supply_w" in message:
+            board.over_current.set_supply(message["supply_w"])
+        if "battery" in message:
+            data = message["battery"]
+            board.battery = None if data is None else Battery.from_json(data)
+        if {"current_limits", "battery"} & set(message):
+            self._tree.refresh_surroundings()
+        if "clock_follows" in message:
+            board.set_follows(bool(message["clock_follows"]), board.t_s)
         if "ambient_celsius" in message:
             board.thermal.ambient_celsius = float(message["ambient_celsius"])
         if "switch_delay_s" in message:

@@ -21,13 +21,13 @@ once with the code that the board runs. Everything here is simulated.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traingov_sim.surface import Phase
+from traingov_sim.surface import Phase, Scales
 
 Values = Any  # a float or an array of float64; they broadcast
 Parameters = Mapping[str, Values]
@@ -177,6 +177,24 @@ class GeneratedSurface:
     def memory_bytes(self, batch_size: int) -> int:
         """Memory that training with ``batch_size`` needs."""
         return self.memory_base_bytes + batch_size * self.memory_sample_bytes
+
+    def scaled(self, scales: Scales) -> GeneratedSurface:
+        """The surface with every kind of work scaled: the same physics with other parameters."""
+        p = dict(self.parameters)
+        for names, factor in (
+            (("compute_s",), scales.compute),
+            (("memory_s", "memory_step_s"), scales.memory),
+            (("launch_s",), scales.launch),
+            (("host_step_s", "host_sample_s"), scales.host),
+            (("memory_w",), scales.memory_power),
+        ):
+            for name in names:
+                p[name] *= factor
+        u = p["update_scaling"]
+        whole = (1 - u) * scales.memory + u
+        p["update_s"] *= scales.update * whole
+        p["update_scaling"] = u / whole
+        return replace(self, parameters=p, _phases={})
 
     def _compute(self, batch_size: int, gpu_frequency_hz: int) -> tuple[Phase, ...]:
         if batch_size < 1 or gpu_frequency_hz <= 0:
