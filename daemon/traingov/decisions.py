@@ -21,10 +21,11 @@ class Decisions:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self._held)
 
-    def add(self, t_s: float, decided: Decided) -> None:
-        """Remember a decision taken at ``t_s``."""
+    def add(self, t_s: float, decided: Decided, at: str) -> None:
+        """Remember a decision taken at ``t_s``; ``at`` is the same as people tell time, UTC."""
         said: dict[str, Any] = {
             "t_s": t_s,
+            "at": at,
             "job": decided.job,
             "kind": decided.kind,
             "text": decided.text,

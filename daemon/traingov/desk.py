@@ -14,6 +14,7 @@ from .config import Config
 from .data import data_dir
 from .journal_log import JOB_ENDED, JOB_REGISTERED, fields
 from .loop import Loop
+from .progress import job_progress
 from .sessions.handler import JobSession, Refused, RegisterReply, RegisterRequest, StepsReport
 from .sessions.jsonrpc import INVALID_PARAMS
 from .sessions.peer import Peer
@@ -157,8 +158,7 @@ class Desk:
                     "ended": [s.to_json() for s in self._loop.ledger.ended[-_JOBS_TOLD:]],
                 }
             case "explain":
-                job = params.get("job")
-                return [d for d in self._loop.decisions if job is None or d["job"] in (None, job)]
+                return self._explain(params.get("job"))
             case "cap.get":
                 return self._cap_json()
             case "policy.get":
@@ -219,6 +219,17 @@ class Desk:
             return {"sweep": None, "rows": []}
         return {"sweep": run.to_json(), "rows": [vars(row) for row in run.rows]}
 
+    def _explain(self, job: str | None) -> list[dict[str, Any]]:
+        decisions = list(self._loop.decisions)
+        if job is None:
+            return decisions
+        ended = [summary.job for summary in self._loop.ledger.ended]
+        known = list(dict.fromkeys([*self._sessions, *reversed(ended), *(d["job"] for d in decisions if d["job"])]))
+        if job not in known:
+            there_are = f"there are {', '.join(known[:_JOBS_TOLD])}" if known else "no job has registered yet"
+            raise Refused(INVALID_PARAMS, f"no job {job!r} since the service started: {there_are}")
+        return [d for d in decisions if d["job"] in (None, job)]
+
     def _cap_json(self) -> dict[str, Any]:
         cap = self._cap
         values = {"power_w": None} if cap is None else vars(cap)
@@ -226,8 +237,10 @@ class Desk:
 
     def _status(self) -> dict[str, Any]:
         loop = self._loop
-        sample, board, snapshot = loop.sample, loop.board, loop.governor.snapshot()
+        sample, board, snapshot, now_s = loop.sample, loop.board, loop.governor.snapshot(), loop.clock()
+        summaries = {summary.job: summary for summary in loop.ledger.running(now_s)}
         return {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "board": board.name,
             "release": board.release,
             "power_mode": board.power_mode,
@@ -241,5 +254,7 @@ class Desk:
             "gpu_utilization": None if sample is None else sample.gpu_utilization,
             "sample_age_s": None if sample is None else loop.clock() - sample.t_s,
             **snapshot,
+            "jobs": [job_progress(loop, job, summaries[job["job"]], now_s) for job in snapshot["jobs"]],
+            "cap_window_s": None if self._cap is None else self._cap.window_s,
             "conditions": {**snapshot["conditions"], **loop.conditions},
         }

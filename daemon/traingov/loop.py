@@ -1,6 +1,6 @@
 """The shell around the governor: feeds it events and carries its actions out. Thin on purpose; desk.py answers people.
 
-Follow one sample: TegrastatsSource → ``_reading`` → Sampler → ``feed`` → Governor.handle → ``_carry_out`` →
+Follow one sample: telemetry source → ``_reading`` → Sampler → ``feed`` → Governor.handle → ``_carry_out`` →
 DeviceWorker.set_bounds → (its thread) GpuKnob → ``_written`` → ``feed(KnobReadBack)``.
 """
 
@@ -32,12 +32,13 @@ from .history.curves import CurveStore
 from .history.scribe import Scribe
 from .journal_log import CLOCK_GIVEN_BACK, CLOCK_SET, CONDITION, DECIDED, KNOB_TROUBLE, fields
 from .keeper import Keeper
+from .metrics.counts import Counts
 from .recorder import Recorder
 from .store import LutStore
 from .sweeps import SweepStore
+from .telemetry.choose import open_source
+from .telemetry.reading import Reading
 from .telemetry.samples import Sampler
-from .telemetry.source import TegrastatsSource
-from .telemetry.tegrastats import Reading
 
 log = logging.getLogger("traingov.loop")
 
@@ -52,7 +53,7 @@ class Loop:
 
     def __init__(
         self, config: Config, settings: Settings, board: Board, *, worker: DeviceWorker, sampler: Sampler,
-        recorder: Recorder | None = None, clock: Callable[[], float] = time.monotonic,
+        recorder: Recorder | None = None, clock: Callable[[], float] = time.monotonic, telemetry: str = "tegrastats",
     ) -> None:  # fmt: skip
         self.clock = clock
         self.board = board
@@ -65,9 +66,11 @@ class Loop:
         self.curves = CurveStore(config.state_dir / "curves")
         self.signatures: dict[str, str] = {}
         self.decisions = Decisions()
+        self.counts = Counts(self.ledger)
         self.sample: ev.Sample | None = None
+        self.reading: Reading | None = None
         self.telemetry = ("stopped", "not started")
-        self.source = TegrastatsSource(list(config.tegrastats), self._reading, self._source_state)
+        self.source = open_source(telemetry, config.root, config.tegrastats, self._reading, self._source_state)
         self.source.set_interval(settings.idle_interval_s)
         self._advise: Callable[[act.AdviseBatch], None] = lambda advice: None
         self._recorder = recorder
@@ -137,6 +140,7 @@ class Loop:
     def feed(self, event: ev.Event) -> None:
         """Give the governor one event and carry out what it answers."""
         self.ledger.see(event)
+        self.counts.see(event)
         answer = self.governor.handle(event)
         if not isinstance(event, ev.Sample):
             self.history.see(event, answer, self.board, self.signatures)
@@ -151,6 +155,7 @@ class Loop:
             self._carry_out(action)
 
     def _carry_out(self, action: act.Action) -> None:
+        self.counts.carried_out(action)
         match action:
             case act.SetGpuBounds(min_hz, max_hz, reason):
                 log.info(
@@ -178,18 +183,19 @@ class Loop:
                 log.info("%s: no longer", name, extra=fields(CONDITION, condition=name))
             case act.Decided(job, kind, text):
                 log.info("%s%s: %s", f"{job} " if job else "", kind, text, extra=fields(DECIDED, job=job))
-                self.decisions.add(self.clock(), action)
+                self.decisions.add(self.clock(), action, _now())
 
     # -- telemetry and knob --------------------------------------------------------------------------------------
     def _reading(self, t_s: float, reading: Reading) -> None:
         sample = self.sampler.sample(t_s, reading)
-        self.sample = sample
+        self.sample, self.reading = sample, reading
         self.feed(sample)
+        self.counts.sampled(t_s, self.clock())
 
     def _source_state(self, state: str, text: str) -> None:
         self.telemetry = (state, text)
         if state != "running":
-            self.sample = None  # an old reading is not a present one
+            self.sample = self.reading = None  # an old reading is not a present one
         log.log(logging.INFO if state in ("running", "stopped") else logging.WARNING, "telemetry %s: %s", state, text)
 
     def _tick(self) -> None:
@@ -209,6 +215,7 @@ class Loop:
     def _written(self, result: WriteResult) -> None:
         for note in result.notes:
             log.warning("knob: %s", note, extra=fields(KNOB_TROUBLE, knob=self._knob_path()))
+        self.counts.written(result.error, result.notes)
         actual = result.actual
         self.feed(
             ev.KnobReadBack(
@@ -234,6 +241,7 @@ class Loop:
         self.worker.restore(self._restored)
 
     def _restored(self, report: RestoreReport) -> None:
+        self.counts.restores.count(report.status)
         if report.status != "failed":
             log.info(
                 "restore %s: %s", report.status, report.text, extra=fields(CLOCK_GIVEN_BACK, knob=self._knob_path())

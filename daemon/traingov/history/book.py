@@ -83,6 +83,16 @@ class Book:
         """The running jobs."""
         return tuple(self._accounts)
 
+    @property
+    def clock_hz(self) -> int | None:
+        """The clock that we hold; None for the board's own governor."""
+        return self._clock_hz
+
+    def registration(self, job: str) -> ev.JobRegistered | None:
+        """How a running job registered."""
+        account = self._accounts.get(job)
+        return None if account is None else account.registered
+
     def registered(self, event: ev.JobRegistered, signature: str, board: Board) -> None:
         """A job begins. The ledger has seen its registration."""
         mark = self._now(event.t_s)

@@ -142,9 +142,7 @@ class HistoryFile:
                  for c in run.choices if c.number > saved],
             )  # fmt: skip
             if run.choices:  # what fell out of memory falls out of the file
-                connection.execute(
-                    "DELETE FROM choices WHERE run = ? AND number < ?", (number, run.choices[0].number)
-                )
+                connection.execute("DELETE FROM choices WHERE run = ? AND number < ?", (number, run.choices[0].number))
             connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):

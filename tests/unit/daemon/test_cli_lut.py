@@ -216,9 +216,13 @@ def decision(cap_w: float, job: str = "j1") -> Decided:
 
 def test_explain_says_why_in_words_and_what_happened_since(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Decisions()
-    held.add(1.0, Decided("j1", "measured", "batch 8 at 154 MHz: 40 s", OperatingPoint(8, 153_600_000)))
-    held.add(2.0, decision(3.5))
-    held.add(3.0, Decided(None, "guard-down", "to 77 MHz: too much"))
+    held.add(
+        1.0,
+        Decided("j1", "measured", "batch 8 at 154 MHz: 40 s", OperatingPoint(8, 153_600_000)),
+        "2026-01-01T00:00:00Z",
+    )
+    held.add(2.0, decision(3.5), "2026-01-01T00:00:00Z")
+    held.add(3.0, Decided(None, "guard-down", "to 77 MHz: too much"), "2026-01-01T00:00:00Z")
     answer = json.loads(json.dumps(list(held)))
     asked = []
 
@@ -247,10 +251,10 @@ def test_explain_says_why_in_words_and_what_happened_since(monkeypatch: pytest.M
 def test_only_the_newest_choice_of_a_job_keeps_its_detail_and_only_few_jobs_do() -> None:
     held = Decisions()
     for n in range(300):
-        held.add(float(n), decision(3.5, f"j{n % 20}"))
+        held.add(float(n), decision(3.5, f"j{n % 20}"), "2026-01-01T00:00:00Z")
     explained = [d["job"] for d in held if "detail" in d]
     assert explained == [f"j{n % 20}" for n in range(292, 300)]
     assert len(list(held)) == 200
-    held.add(300.0, decision(3.5, "j19"))
+    held.add(300.0, decision(3.5, "j19"), "2026-01-01T00:00:00Z")
     assert [d["job"] for d in held if "detail" in d].count("j19") == 1
     assert len(json.dumps(list(held))) < 200_000
