@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import yaml
 
-from traingov_policies.guard import GuardSettings
+from traingov_policies.guarding.options import GuardSettings
 from traingov_policies.search.options import SearchSettings
 from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
 from traingov_policies.values import Cap, Objective, PolicyName
 
 from .data import data_dir
+from .metrics.access import MetricsOptions, metrics_options
+from .schema_check import Check, Problem, check
 from .telemetry.rails import RailRule
 
 SYSTEM_FILE = Path("/etc/traingov/traingov.yaml")
@@ -34,6 +35,7 @@ class Config:
     """The configuration as the service uses it. ``values`` is the merged document."""
 
     root: str
+    telemetry: str
     tegrastats: tuple[str, ...]
     socket: Path
     state_dir: Path
@@ -41,6 +43,7 @@ class Config:
     user_group: str
     admin_group: str
     log_level: str
+    metrics: MetricsOptions | None
     values: Mapping[str, Any]
 
     def settings(self, rule: RailRule) -> Settings:
@@ -73,9 +76,10 @@ class Config:
         )
 
 
-def load_config(files: Iterable[Path] | None = None) -> Config:
+def load_config(files: Iterable[Path] | None = None, check_schema: Check = check) -> Config:
     """Defaults, then ``files`` in order (None: /etc/traingov/traingov.yaml and its conf.d/*.yaml, where present).
 
+    ``check_schema``: schema_check.check, or check_apart where memory counts.
     Raises ConfigError; a named file that does not exist is an error, an absent system file is not.
     """
     layers = [data_dir() / "traingov.yaml"]
@@ -84,12 +88,13 @@ def load_config(files: Iterable[Path] | None = None) -> Config:
     else:
         layers += list(files)
     merged: dict[str, Any] = {}
-    for path in layers:
-        merged = _merge(merged, read_layer(path))
+    for data in _read(layers, check_schema):
+        merged = _merge(merged, data)
     cap = merged["cap"]
     try:
         return Config(
             root=merged["root"],
+            telemetry=merged["telemetry"],
             tegrastats=_command(merged["tegrastats"]),
             socket=Path(merged["socket"]),
             state_dir=Path(merged["state_dir"]),
@@ -97,14 +102,37 @@ def load_config(files: Iterable[Path] | None = None) -> Config:
             user_group=merged["groups"]["users"],
             admin_group=merged["groups"]["admins"],
             log_level=merged["log_level"],
+            metrics=metrics_options(merged["metrics"]),
             values=merged,
         )
     except ValueError as error:
         raise ConfigError(f"{layers[-1]}: {error}") from None
 
 
-def read_layer(path: Path) -> dict[str, Any]:
-    """One file, checked against the schema. Raises ConfigError."""
+def _read(paths: Sequence[Path], check_schema: Check) -> list[dict[str, Any]]:
+    """The files' documents, checked. Raises ConfigError."""
+    read = [(path, *_parse(path)) for path in paths]
+    problems = check_schema(str(_SCHEMAS / "config.json"), [data for _, _, data in read])
+    for (path, node, data), problem in zip(read, problems, strict=True):
+        if problem is not None:
+            raise ConfigError(_where(path, node, problem))
+        if data.get("cap") is not None:
+            try:
+                _cap(data["cap"])
+            except ValueError as error:
+                raise ConfigError(f"{path}:{_line_of(node, ['cap'])}: {error}") from None
+    return [data for _, _, data in read]
+
+
+def _where(path: Path, node: Any, problem: Problem) -> str:
+    """The problem in one line, with the line and the key path."""
+    keys = [*problem.keys, *([] if problem.unknown is None else [problem.unknown])]
+    message = problem.message if problem.unknown is None else "unknown key; see the defaults in traingov.yaml"
+    return f"{path}:{_line_of(node, keys)}: {'.'.join(keys) or 'document'}: {message}"
+
+
+def _parse(path: Path) -> tuple[Any, Any]:
+    """One file: its YAML nodes (for the lines) and its values. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -124,7 +152,7 @@ def read_layer(path: Path) -> dict[str, Any]:
         problem = getattr(error, "problem", None) or str(error)
         raise ConfigError(f"{path}{where}: is not YAML: {' '.join(str(problem).split())}") from None
     if data is None:
-        return {}
+        return None, {}
     try:
         leaves = list(_leaves(data, []))
     except RecursionError:
@@ -134,24 +162,7 @@ def read_layer(path: Path) -> dict[str, Any]:
             raise ConfigError(f"{path}:{_line_of(node, keys)}: {'.'.join(keys)}: must be a finite number, not {value}")
         if isinstance(value, str) and not value.isprintable():
             raise ConfigError(f"{path}:{_line_of(node, keys)}: {'.'.join(keys)}: must be printable text, not {value!r}")
-    schema = json.loads((_SCHEMAS / "config.json").read_text(encoding="utf-8"))
-    errors = sorted(jsonschema.Draft7Validator(schema).iter_errors(data), key=lambda e: [str(p) for p in e.path])
-    if errors:
-        worst = errors[0]
-        keys = [str(key) for key in worst.path]
-        unknown = _unknown_key(worst)
-        if unknown is not None:
-            keys.append(unknown)
-        line = _line_of(node, keys)
-        message = "unknown key; see the defaults in traingov.yaml" if unknown is not None else worst.message
-        raise ConfigError(f"{path}:{line}: {'.'.join(keys) or 'document'}: {message}")
-    assert isinstance(data, dict)
-    if data.get("cap") is not None:
-        try:
-            _cap(data["cap"])
-        except ValueError as error:
-            raise ConfigError(f"{path}:{_line_of(node, ['cap'])}: {error}") from None
-    return data
+    return node, data
 
 
 def load_tree(name: str) -> Tree:
@@ -200,13 +211,6 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
-
-
-def _unknown_key(error: Any) -> str | None:
-    if error.validator != "additionalProperties":
-        return None
-    known = error.schema.get("properties", {})
-    return next((str(key) for key in error.instance if key not in known), None)
 
 
 def _line_of(node: Any, keys: list[str]) -> int:

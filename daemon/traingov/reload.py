@@ -14,6 +14,7 @@ from typing import Any
 
 from .config import Config, ConfigError, load_config
 from .notify import notify
+from .schema_check import check_apart
 from .telemetry.rails import RailRule
 
 log = logging.getLogger("traingov.reload")
@@ -76,7 +77,7 @@ class Reloader:
         return "Configuration reloaded"
 
     def _read(self) -> Config:
-        config = load_config(self._files)
+        config = load_config(self._files, check_apart)
         config.settings(self._rule())  # what the schema cannot see, such as a decision tree that is not there
         return config
 

@@ -20,12 +20,15 @@ from .device.restore import JOURNAL_NAME, restore
 from .device.worker import DeviceWorker
 from .logs import log_from_a_thread
 from .loop import Loop
+from .metrics.scrape import serve_metrics
 from .notify import notify
 from .recorder import Recorder
 from .reload import Reloader
+from .schema_check import check_apart
 from .sessions.listener import ListenError, inherited_listener
 from .sessions.peer import Access, group_id
 from .sessions.server import SessionServer
+from .telemetry.choose import at_pace_of, choose
 from .telemetry.rails import RailRule, RailTable, RailTableError
 from .telemetry.samples import Sampler
 from .watchdog import Watchdog, period_s
@@ -46,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="write every event and action to FILE")
     options = parser.parse_args(argv)
     try:
-        config = load_config(options.config)
+        config = load_config(options.config, check_apart)
         table = RailTable.load(data_dir() / "boards")
     except (ConfigError, RailTableError, FileNotFoundError) as error:
         print(f"traingovd: {error}", file=sys.stderr)
@@ -73,13 +76,15 @@ async def _serve(config: Config, table: RailTable, record: Path | None, files: S
     worker = DeviceWorker(config.root, config.state_dir, wrote)
     board = worker.find()
     sampler = Sampler(table, board.name, _say_rule)
-    settings = config.settings(sampler.rule)
+    telemetry = choose(config.telemetry, config.root, config.tegrastats)
+    log.log(logging.INFO if telemetry.usable else logging.WARNING, "telemetry: %s: %s", telemetry.name, telemetry.why)
+    settings = at_pace_of(telemetry.name, config.settings(sampler.rule))
     if group_id(config.user_group) is None:
         log.warning("no group %s on this machine: only root and this user may register jobs", config.user_group)
     if record is not None:
         recorders.append(Recorder(record, board, settings, config.cap))
     recorder = recorders[0] if recorders else None
-    loop = Loop(config, settings, board, worker=worker, sampler=sampler, recorder=recorder)
+    loop = Loop(config, settings, board, worker=worker, sampler=sampler, recorder=recorder, telemetry=telemetry.name)
     desk = Desk(config, loop)
     access = Access.from_system(config.user_group, config.admin_group)
     listener = inherited_listener(os.environ)  # systemd's socket unit, where there is one
@@ -102,10 +107,13 @@ async def _serve(config: Config, table: RailTable, record: Path | None, files: S
     watchdog = Watchdog(loop.stuck, period_s(os.environ))
     notify("READY=1")
     watchdog.start()
+    metrics = serve_metrics(config.metrics, loop)
     try:
         await stop.wait()
     finally:
         notify("STOPPING=1")
+        if metrics is not None:
+            metrics.stop()
         await server.close()
         report = await loop.stop()
         watchdog.stop()

@@ -46,6 +46,15 @@ class JobSummary:
         return out
 
 
+@dataclass(frozen=True)
+class CapAccount:
+    """Seconds above a cap, seconds judged, and the energy above, in joules. None of them ever falls."""
+
+    above_s: float
+    judged_s: float
+    overshoot_j: float
+
+
 @dataclass
 class _Totals:
     """Counters of the board at one moment; a job's share is the difference of two."""
@@ -139,6 +148,11 @@ class Ledger:
     def running(self, now_s: float) -> list[JobSummary]:
         """The accounts of all running jobs up to ``now_s``."""
         return [self.summary(job, now_s) for job in self._accounts]
+
+    def cap_account(self) -> CapAccount:
+        """How the window means of all samples so far lay to the caps that were in force."""
+        totals = self._totals()
+        return CapAccount(totals.above_s, totals.judged_s, totals.overshoot_j)
 
     def _cap(self, cap: Cap | None) -> None:
         above = self._above

@@ -142,7 +142,13 @@ class Lab:
         """Start traingovd for ``board`` with ``config`` on top of what points it there."""
         folder = self.directory / label
         state, path, log = folder / "state", folder / "s", folder / "traingovd.log"
-        point = {"root": board.root, "tegrastats": board.tegrastats, "socket": str(path), "state_dir": str(state)}
+        point = {
+            "root": board.root,
+            "tegrastats": board.tegrastats,
+            "socket": str(path),
+            "state_dir": str(state),
+            "metrics": {"listen": None},  # several services run at once
+        }
         file = folder / "traingov.yaml"
         file.write_text(json.dumps({**point, **config}, indent=1))  # JSON is YAML
         extra = [] if record is None else ["--record", str(record)]

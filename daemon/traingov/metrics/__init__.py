@@ -1,0 +1,1 @@
+"""Prometheus metrics: what is counted (counts), read (collect), written as text (text) and served (server)."""
