@@ -18,12 +18,10 @@ import os
 from collections.abc import Callable, Sequence
 
 from .child import Child
+from .interface import OnReading, OnState
 from .lines import LineSplitter
 from .sampling import Allowance, SourceCounters, SourceLimits, interval_of, printable, set_interval
-from .tegrastats import NotTegrastats, Reading, parse_line
-
-OnReading = Callable[[float, Reading], None]
-OnState = Callable[[str, str], None]
+from .tegrastats import NotTegrastats, parse_line
 
 
 class TegrastatsSource:
