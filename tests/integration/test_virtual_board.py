@@ -302,6 +302,27 @@ def test_a_power_mode_and_contention_and_ambient_can_be_set(start: Start) -> Non
     assert step_s == pytest.approx(2 * (0.01 + 0.02 * 921.6 / 614.4), rel=0.001)
 
 
+def test_every_disturbance_can_be_set_and_ended_over_the_socket(start: Start) -> None:
+    board = start()
+    calm = board.ask(op="truth")["input_w"]
+    answer = board.ask(op="set", surroundings={"other_cpu_w": 2.0, "emc_hz": 1_331_200_000}, clock_follows=False)
+    assert answer == {"ok": True}
+    assert board.ask(op="truth")["emc_hz"] == 1_331_200_000
+    assert board.ask(op="truth")["input_w"] > calm + 1.5
+    board.ask(op="set", battery={"capacity_wh": 20, "charge": 0.42, "solar": {"peak_w": 0}})
+    assert (board.root / "sys/class/power_supply/BAT0/capacity").read_text().strip() == "42"
+    board.ask(op="set", surroundings=None, battery=None, clock_follows=True, sensor_fault={"fault": "lag"})
+    assert not (board.root / "sys/class/power_supply/BAT0").exists()
+    assert board.ask(op="truth")["input_w"] < calm + 0.5
+    for wrong, text in (
+        ({"surroundings": {"memory_taken": 2}}, "memory_taken"),
+        ({"current_limits": {"POM_5V_IN": {"crit_a": 1}}}, "soctherm_oc"),
+        ({"battery": {"charge": 7}}, "charge"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            board.ask(op="set", **wrong)
+
+
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "stop"])
 def test_a_board_ends_cleanly_and_leaves_nothing_behind(start: Start, tmp_path: Path, how: str) -> None:
     board = start(directory="-", TMPDIR=tempfile.gettempdir())

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from traingov_sim.board.battery import Battery
 from traingov_sim.board.boardspec import board_names, load_board, noiseless
+from traingov_sim.board.overcurrent import CurrentLimits
 from traingov_sim.board.physics import VirtualBoard
+from traingov_sim.board.surroundings import Surroundings
 from traingov_sim.kernel.entries import boot_id
 from traingov_sim.kernel.tree import FolderTree
 
@@ -185,3 +188,73 @@ def test_a_tree_can_be_made_again_over_an_old_one(nano: Virtual, tmp_path: Path)
 def test_another_boot_has_another_id() -> None:
     assert boot_id(0, 1) == boot_id(0, 1)
     assert len({boot_id(0, 1), boot_id(0, 2), boot_id(1, 1)}) == 3
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_zones_have_trip_points_and_heat_shows_in_the_cooling_devices(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    thermal = virtual.root / "sys/class/thermal"
+    zones = {(z / "type").read_text().strip(): z for z in thermal.glob("thermal_zone*")}
+    gpu = next(z for kind, z in zones.items() if kind.lower().startswith("gpu"))
+    assert (gpu / "trip_point_0_type").read_text().strip() == "passive"
+    trip = int((gpu / "trip_point_0_temp").read_text())
+    assert trip == int(virtual.board.spec.thermal.trip_celsius * 1000)
+    cooling = {(c / "type").read_text().strip(): c for c in thermal.glob("cooling_device*")}
+    assert (cooling["gpu-throttle-alert"] / "cur_state").read_text().strip() == "0"
+    virtual.board.thermal.throttle_steps = 3
+    virtual.tree.refresh(virtual.board.sensors(0.0))
+    assert (cooling["gpu-throttle-alert"] / "cur_state").read_text().strip() == "1"
+    steps = next(c for kind, c in cooling.items() if kind.startswith(("devfreq-", "gpu-balanced")))
+    assert (steps / "cur_state").read_text().strip() == "3"
+
+
+def test_over_current_counters_and_limits_are_there_on_the_orin_only(tmp_path: Path) -> None:
+    names = {}
+    for board in ("agx-orin", "nano"):
+        virtual = Virtual(board, tmp_path / board)
+        names[board] = [p.read_text().strip() for p in virtual.root.glob("sys/class/hwmon/*/name")]
+    assert "soctherm_oc" in names["agx-orin"]
+    assert names["nano"] == []
+    orin = Virtual("agx-orin", tmp_path / "again")
+    hwmon = next(p for p in orin.root.glob("sys/class/hwmon/*") if (p / "name").read_text() == "soctherm_oc\n")
+    assert [(hwmon / f"oc{n}_event_cnt").read_text() for n in (1, 2, 3)] == ["0\n"] * 3
+    orin.board.over_current.set_limits({"VDD_GPU_SOC": CurrentLimits(max_a=2.0, crit_a=2.5)})
+    orin.board.over_current.counts = (0, 1, 20)
+    orin.tree.refresh(orin.board.sensors(0.0))
+    orin.tree.refresh_surroundings()
+    assert [(hwmon / f"oc{n}_event_cnt").read_text().strip() for n in (1, 2, 3)] == ["0", "1", "20"]
+    monitor = orin.root / orin.board.spec.chips[0].path
+    assert [(monitor / f"curr1_{w}").read_text().strip() for w in ("max", "crit")] == ["2000", "2500"]
+    assert (monitor / "curr2_max").read_text().strip() == "32760"
+
+
+def test_a_battery_comes_goes_and_shows_its_charge(nano: Virtual) -> None:
+    supply = nano.root / "sys/class/power_supply/BAT0"
+    assert not supply.exists()
+    for charge in (0.805, 0.3):
+        nano.board.battery = Battery(capacity_wh=50.0, charge=charge)
+        nano.tree.refresh_surroundings()
+        assert (supply / "type").read_text().strip() == "Battery"
+        assert (supply / "capacity").read_text().strip() == str(round(charge * 100))
+        nano.board.advance(nano.board.t_s + 1.0)
+        nano.tree.refresh(nano.board.sensors(nano.board.t_s))
+        assert (supply / "status").read_text().strip() == "Discharging"
+        watts = int((supply / "power_now").read_text()) / 1e6
+        assert watts == pytest.approx(nano.board.truth(nano.board.t_s).input_w / 0.9, rel=0.01)
+        nano.board.battery = None
+        nano.tree.refresh_surroundings()
+        assert not supply.exists()
+        assert not (nano.root / "sys/devices/platform/battery/power_supply/BAT0/type").exists()
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_the_memorys_clock_is_shown_and_follows_its_cap(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    emc = virtual.board.spec.emc
+    shown = {what: virtual.root / path for path, what in emc.files.items()}
+    assert shown["rate"].read_text().strip() == str(emc.frequencies_hz[-1])
+    virtual.board.set_surroundings(Surroundings(emc_hz=emc.frequencies_hz[1]), 0.0)
+    virtual.tree.refresh(virtual.board.sensors(0.0))
+    assert shown["rate"].read_text().strip() == str(emc.frequencies_hz[1])
+    if "cap" in shown:
+        assert shown["cap"].read_text().strip() == str(emc.frequencies_hz[1])
