@@ -96,3 +96,8 @@ def scaled_learning_rate(learning_rate: float, reference_batch: int, batch_size:
     if rule == "none":
         return learning_rate
     raise ValueError("learning-rate rule %r: use sqrt (Adam, AdamW), linear (SGD) or none" % (rule,))
+
+
+def printable(text: Any) -> str:
+    """``text`` as one line of at most 256 printable characters, as the protocol takes it."""
+    return "".join(c if c.isprintable() else " " for c in str(text))[:256].strip()

@@ -12,6 +12,7 @@ from .window import Pause, Window
 
 END_TIMEOUT_S = 0.2
 POLL_INTERVAL_S = 0.05
+PAUSES_APART_S = 1.0  # pauses that follow each other faster are not told: loading each batch, say
 PHASES = ("profile", "train", "hold")
 
 
@@ -41,6 +42,8 @@ class Job:
         self._phase = "train"
         self._pending: Optional[Dict[str, Any]] = None
         self._pauses = 0
+        self._paused_s = float("-inf")
+        self._pause_told = False
         self._reopen = False
         self._ended = False
         self._pid = os.getpid()
@@ -146,9 +149,12 @@ class Job:
         self._applied(None, always=True)
         return True
 
-    def pause(self) -> Pause:
-        """``with job.pause():`` around evaluation or saving: that time is not training time."""
-        return Pause(self._pause)
+    def pause(self, reason: str = "pause") -> Pause:
+        """``with job.pause("evaluation"):`` around evaluation or saving: that time is not training time.
+
+        The daemon is told (once a second at most), and gives the GPU's clock back while the GPU has no load.
+        """
+        return Pause(self._pause, reason)
 
     def end(self) -> None:
         """The job is over. May be called twice; leaving ``with`` calls it."""
@@ -286,7 +292,7 @@ class Job:
             self._outbox.applied(self._batch, advice)
         self._send(time.monotonic())
 
-    def _pause(self, by: int) -> None:
+    def _pause(self, by: int, reason: str) -> None:
         """Enter (1) or leave (-1) a pause."""
         if self._ended or not self._here():
             return
@@ -295,6 +301,19 @@ class Job:
             # Where the first step is still to come, it opens the window as ever.
             self._reopen = self._window.is_open
             self._window.close()
+            now_s = time.monotonic()
+            if now_s - self._paused_s >= PAUSES_APART_S:
+                self._paused_s, self._pause_told = now_s, True
+                self._tell_pause(arguments.printable(reason) or "pause")
         self._pauses += by
-        if self._pauses == 0 and self._reopen:
-            self._window.open()
+        if self._pauses == 0:
+            if self._pause_told:
+                self._pause_told = False
+                self._tell_pause(None)
+            if self._reopen:
+                self._window.open()
+
+    def _tell_pause(self, reason: Optional[str]) -> None:
+        if self._link.accepting:
+            self._outbox.paused(reason)
+        self._send(time.monotonic())

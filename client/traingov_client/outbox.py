@@ -6,11 +6,11 @@ Item = Tuple[str, Dict[str, Any]]
 
 
 class Outbox:
-    """Notifications in order: steps, batch_applied, batch_failed.
+    """Notifications in order: steps, batch_applied, batch_failed, pause, resume.
 
     Windows of one batch size that follow each other are merged while they wait, so a slow daemon gets fewer reports,
     not less. Above ``bound`` items the windows of each batch size are merged into one, wherever they stood, and
-    only the newest ``batch_applied`` stays.
+    only the newest ``batch_applied`` stays, and the newest of ``pause`` and ``resume``, at the end.
     """
 
     def __init__(self, bound: int = 32) -> None:
@@ -38,6 +38,10 @@ class Outbox:
         """The job cannot use ``batch_size``."""
         self._add("batch_failed", {"batch_size": batch_size, "reason": reason})
 
+    def paused(self, reason: Optional[str]) -> None:
+        """The job makes no steps for ``reason``; with None it does again."""
+        self._add(*(("resume", {}) if reason is None else ("pause", {"reason": reason})))
+
     def take(self) -> List[Item]:
         """All that waits, taken out."""
         items, self._items = self._items, []
@@ -52,8 +56,12 @@ class Outbox:
         steps: Dict[int, Dict[str, Any]] = {}
         failed: Dict[int, Item] = {}
         applied: List[Item] = []
+        pauses: List[Item] = []
         for item in self._items:
             method, params = item
+            if method in ("pause", "resume"):
+                pauses = [item]
+                continue
             size = params["batch_size"]
             if method == "steps":
                 steps[size] = merged(steps[size], params) if size in steps else params
@@ -62,7 +70,7 @@ class Outbox:
             else:
                 applied = [item]
         windows = sorted(steps.values(), key=lambda window: float(window["end_s"]))
-        self._items = [("steps", window) for window in windows] + list(failed.values()) + applied
+        self._items = [("steps", window) for window in windows] + list(failed.values()) + applied + pauses
         # At most one window and one failure for each of the job's 64 batch sizes remain.
         self._bound = max(self._bound, 2 * len(self._items))
 

@@ -129,14 +129,15 @@ class Window:
 class Pause:
     """Stops the measuring of a job for the length of a ``with`` block. May be nested."""
 
-    def __init__(self, change: Callable[[int], None]) -> None:
+    def __init__(self, change: Callable[[int, str], None], reason: str) -> None:
         self._change = change
+        self._reason = reason
 
     def __enter__(self) -> "Pause":
-        self._change(1)
+        self._change(1, self._reason)
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self._change(-1)
+        self._change(-1, self._reason)

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from traingov_policies.guarding.options import GuardSettings
+from traingov_policies.idling import IdleSettings
 from traingov_policies.search.options import SearchSettings
 from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
@@ -67,6 +68,7 @@ class Config:
             profile=ProfileSettings(**{"settle_s": rule.settle_s, **profile}),
             guard=GuardSettings(**{"dead_time_s": rule.dead_time_s, **guard}),
             search=_search(v["energy"]),
+            idle=IdleSettings(**v["idle"]),
             sampling_interval_s=v["sampling"]["interval_s"],
             idle_interval_s=v["sampling"]["idle_interval_s"],
             stale_after_s=v["sampling"]["stale_after_s"],

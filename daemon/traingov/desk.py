@@ -136,6 +136,11 @@ class Desk:
         """A job cannot use a batch size."""
         self._loop.feed(ev.BatchFailed(self._loop.clock(), session.job or "", batch_size, reason))
 
+    def paused(self, session: JobSession, reason: str | None) -> None:
+        """A job pauses, or goes on."""
+        job, now_s = session.job or "", self._loop.clock()
+        self._loop.feed(ev.JobResumed(now_s, job) if reason is None else ev.JobPaused(now_s, job, reason))
+
     def ended(self, session: JobSession, reason: str) -> None:
         """A job is over."""
         job = session.job or ""

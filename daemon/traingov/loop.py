@@ -167,6 +167,8 @@ class Loop:
                 self._give_back()
             case act.AdviseBatch():
                 self._advise(action)
+            case act.JobIdle():
+                self.ledger.act(action)
             case act.SetSamplingInterval(interval_s):
                 self.source.set_interval(interval_s)
             case act.PersistLut(lut, job):

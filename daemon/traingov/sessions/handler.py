@@ -130,6 +130,9 @@ class Handler(Protocol):
     def batch_failed(self, session: JobSession, batch_size: int, reason: str) -> None:
         """The job cannot use ``batch_size``."""
 
+    def paused(self, session: JobSession, reason: str | None) -> None:
+        """The job makes no steps for a while, for ``reason``; None: it does again."""
+
     def ended(self, session: JobSession, reason: str) -> None:
         """The job is over: "end" (it said so), "disconnected" or "exited"."""
 

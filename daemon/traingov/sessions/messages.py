@@ -100,6 +100,13 @@ METHODS: dict[str, Method] = {
             "session",
             answers=False,
         ),
+        Method(
+            "pause",
+            Record((Field("reason", Text()),)),
+            "session",
+            answers=False,
+        ),
+        Method("resume", Record(), "session", answers=False),
         Method("end", Record(), "session", answers=False),
         Method("status", Record(), "query"),
         Method("jobs", Record(), "query"),

@@ -247,6 +247,10 @@ class Session:
             handler.batch_applied(self, known_batch(values["batch_size"], sizes), values["advice"])
         elif method.name == "batch_failed":
             handler.batch_failed(self, known_batch(values["batch_size"], sizes), values["reason"])
+        elif method.name == "pause":
+            handler.paused(self, values["reason"])
+        elif method.name == "resume":
+            handler.paused(self, None)
         else:
             self.finish("end")
 

@@ -188,6 +188,7 @@ class Twin:
                 record.action(action)
         for action in answer:
             self.actions.append((self._t_s, action))
+            self.ledger.act(action)
             self._carry_out(action)
 
     # -- what came out -------------------------------------------------------------------------------------------

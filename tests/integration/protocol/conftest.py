@@ -42,6 +42,9 @@ class Recorder:
     def batch_applied(self, session, batch_size, advice):
         self.log.append(("batch_applied", session.job, batch_size, advice))
 
+    def paused(self, session, reason):
+        self.log.append(("paused", session.job, reason))
+
     def batch_failed(self, session, batch_size, reason):
         self.log.append(("batch_failed", session.job, batch_size, reason))
 
