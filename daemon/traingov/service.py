@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+# isort: off
+from . import lean  # noqa: F401  (before asyncio)
+
+# isort: on
 import argparse
 import asyncio
 import io

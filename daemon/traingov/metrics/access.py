@@ -154,9 +154,11 @@ class Certificate:
 
 
 def _derive(password: bytes, salt: bytes, iterations: int) -> bytes:
-    import hashlib  # noqa: PLC0415  (loads OpenSSL)
-
-    return hashlib.pbkdf2_hmac("sha256", password, salt, iterations)
+    try:
+        from _hashlib import pbkdf2_hmac  # noqa: PLC0415  (OpenSSL's: hashlib may have been loaded without, see lean.py)
+    except ImportError:
+        from hashlib import pbkdf2_hmac  # noqa: PLC0415
+    return pbkdf2_hmac("sha256", password, salt, iterations)
 
 
 def _parts(hashed: str) -> tuple[int, bytes, bytes] | None:

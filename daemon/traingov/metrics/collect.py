@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -11,6 +11,9 @@ from .text import Readings
 
 if TYPE_CHECKING:
     from ..loop import Loop
+
+
+_PYTHON = ".".join(str(part) for part in sys.version_info[:3])
 
 
 def collect(loop: Loop) -> Readings:
@@ -27,7 +30,7 @@ def collect(loop: Loop) -> Readings:
 
 def _what_runs(loop: Loop, snapshot: dict[str, Any], out: Readings) -> None:
     board, counts = loop.board, loop.counts
-    out.put("traingov_build_info", 1, __version__, platform.python_version())
+    out.put("traingov_build_info", 1, __version__, _PYTHON)
     out.put("traingov_board_info", 1, board.name, board.release, board.power_mode)
     out.put("traingov_governor_info", 1, snapshot["state"], snapshot["policy"], snapshot["objective"])
     active = {**snapshot["conditions"], **loop.conditions}
