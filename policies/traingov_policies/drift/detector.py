@@ -22,16 +22,19 @@ from .settings import DriftSettings
 Array = NDArray[np.float64]
 
 THRESHOLD = 24.0  # nats; set on the tuning seeds of `traingov-sim evaluate drift`, reported on others
-LEVEL_MOST = 0.015  # what a level may be off by and still be no drift
+LEVEL_MOST = 0.018  # what a level may be off by and still be no drift
 _LEVEL_S = 600.0  # memory of the level
 _LEVEL_FIRST_S = 20.0  # seconds that the first guess of it, 0, counts for
 _NOISE_S = 900.0  # memory of the noise
 _NOISE_FIRST_S = 120.0  # seconds that the first guess of it counts for
 _FIRST_SD, _FIRST_RHO = 0.01, 0.7
-_RHO_LEAST, _RHO_MOST = 0.3, 0.95
+_RHO_LEAST, _RHO_MOST = 0.3, 0.9
 _CLIP = 3.0  # standard deviations
+_DOUBT = 0.4  # share of the threshold from which on the level is not followed
+_JUMP = 3.5  # standard deviations of a difference, from which on it is no noise
 _OBVIOUS = 2.1  # a shift of so many standard deviations of the residual is obvious enough
 _LEVEL_CLIP = 2.0
+_THRESHOLD_MOST = 3.0  # of the threshold, where noise is large
 
 
 class Detector:
@@ -71,18 +74,23 @@ class Detector:
         joined = np.isfinite(y - self._last)
         # Prewhitened; the first value after a gap stands for itself.
         residual = np.where(joined, y - rho * self._last, (1 - rho) * y)
-        scale = np.maximum(sd * np.sqrt(1 - rho**2), (1 - rho) * self._shift / _OBVIOUS)
+        own, least = sd * np.sqrt(1 - rho**2), (1 - rho) * self._shift / _OBVIOUS
+        scale = np.maximum(own, least)
         z = np.where(here, np.clip(residual / scale, -_CLIP, _CLIP), 0.0)
         mu0, mu1 = (1 - rho) * self._tolerance / scale, (1 - rho) * self._shift / scale
         weight, middle = mu1 - mu0, (mu0 + mu1) / 2
         self.up = np.where(here, np.maximum(0.0, self.up + weight * (z - middle)), self.up)
         self.down = np.where(here, np.maximum(0.0, self.down - weight * (z + middle)), self.down)
         self._learn(y, here, joined, sd, rho)
-        return (self.up >= self._threshold).astype(np.int8) - (self.down >= self._threshold).astype(np.int8)
+        # Where noise is large, what is slower than one second's correlation tells adds up: more has to be summed.
+        limit = self._threshold * np.clip(own / least, 1.0, _THRESHOLD_MOST)
+        return (self.up >= limit).astype(np.int8) - (self.down >= limit).astype(np.int8)
 
     def _learn(self, y: Array, here: NDArray[np.bool_], joined: NDArray[np.bool_], sd: Array, rho: Array) -> None:
         gain = 1 / np.minimum(_LEVEL_FIRST_S + self.seen, _LEVEL_S)
-        move = gain * np.clip(y, -_LEVEL_CLIP * sd, _LEVEL_CLIP * sd)
+        most = np.maximum(_LEVEL_CLIP * sd, self._tolerance)
+        doubt = np.maximum(self.up, self.down) > _DOUBT * self._threshold  # it may be what is looked for
+        move = np.where(doubt, 0.0, gain * np.clip(y, -most, most))
         level = np.clip(self.level + np.where(here, move, 0.0), -LEVEL_MOST, LEVEL_MOST)
         moved = level - self.level
         gain = 1 / np.minimum(_NOISE_FIRST_S + self.seen, _NOISE_S)
@@ -90,11 +98,9 @@ class Detector:
             (y - self._last, "_one", 2 * (1 - rho)),
             (y - self._before, "_two", 2 * (1 - rho**2)),
         ):
-            usual = _CLIP**2 * of * sd**2
-            known = joined & np.isfinite(differences)
-            new = np.where(known, np.minimum(differences**2, usual), 0.0)
+            known = joined & (np.abs(differences) <= _JUMP * np.sqrt(of) * sd)  # a stall's jumps are no noise
             old: Array = getattr(self, square)
-            setattr(self, square, np.where(known, old + gain * (new - old), old))
+            setattr(self, square, np.where(known, old + gain * (differences**2 - old), old))
         self._one = np.maximum(self._one, 1e-10)
         self._two = np.maximum(self._two, 1e-10)
         self.level = level

@@ -74,8 +74,14 @@ class Jobs:
         self._size += -self._size / n.size_memory_s + n.size_sd * math.sqrt(2 / n.size_memory_s) * rng.standard_normal(
             shape
         )
-        x = n.sd * np.exp(self._size - n.size_sd**2) * np.einsum("c,cij->ij", np.sqrt(np.asarray(n.shares)), self._parts)
-        self._wander += -self._wander / n.wander_s + n.wander_sd * math.sqrt(2 / n.wander_s) * rng.standard_normal(shape)
+        x = (
+            n.sd
+            * np.exp(self._size - n.size_sd**2)
+            * np.einsum("c,cij->ij", np.sqrt(np.asarray(n.shares)), self._parts)
+        )
+        self._wander += -self._wander / n.wander_s + n.wander_sd * math.sqrt(2 / n.wander_s) * rng.standard_normal(
+            shape
+        )
         x += self._bias + self._wander + n.tide * np.sin(2 * math.pi * self._t / self._period_s + self._phase)
         self._begin_stalls()
         x += np.where(self._stalled > 0, self._stall, 0.0)
