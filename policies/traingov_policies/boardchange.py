@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from .context import Context
 from .events import BoardFound
-from .guard import Guard
+from .guarding.board import renew
 from .lut import Lut
 
 
@@ -22,13 +22,13 @@ def board_found(event: BoardFound, ctx: Context) -> bool:
     """
     old, ctx.board = ctx.board, event.board
     if not ctx.jobs:
-        ctx.guard = _guard(ctx)
+        renew(ctx)
         return False
     if old == event.board:
         return False
     if old.gpu_frequencies_hz != event.board.gpu_frequencies_hz:
         at_hz = old.gpu_frequencies_hz[ctx.guard.limit] if old.gpu_frequencies_hz else None
-        ctx.guard = _guard(ctx)
+        renew(ctx)
         if at_hz is not None and ctx.cap is not None and ctx.clocks:
             ctx.guard.limit_to(ctx.index_at_most(at_hz))  # the cap goes on: begin at the clock it had come to
     ctx.power_mode_changes += old.power_mode != event.board.power_mode
@@ -60,9 +60,3 @@ def usable_table(lut: Lut | None, batch_sizes: tuple[int, ...], ctx: Context) ->
         return None
     # What failed once may work now; batch sizes that the table does not have are measured besides.
     return lut.without_failed().extended(batch_sizes, ()).restricted(batch_sizes)
-
-
-def _guard(ctx: Context) -> Guard:
-    guard = Guard(ctx.settings.guard, ctx.clocks)
-    guard.set_cap(ctx.cap)
-    return guard

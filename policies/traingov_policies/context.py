@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .actions import (
@@ -16,6 +17,7 @@ from .actions import (
 from .events import JobRegistered, KnobReadBack
 from .following import Follower
 from .guard import Guard
+from .guarding.board import BoardWatch
 from .idling import Activity, IdleWatch
 from .lut import Lut
 from .settings import Settings
@@ -80,14 +82,18 @@ class Context:
     idle_since_s: float | None = None
     actual: KnobReadBack | None = None
     foreign_writes: int = 0
-    clock_off: int = 0
     advice: int = 0
     last_decision: Decided | None = None
     sweep: SweepRun | None = None
+    table: Callable[[], Lut | None] = lambda: None
     idling: IdleWatch = field(default_factory=IdleWatch)
     foreign_guard_steps: int = 0
     foreigners: int = 0
     power_mode_changes: int = 0
+
+    def __post_init__(self) -> None:
+        self.watch = BoardWatch(self.settings.guard, len(self.clocks))
+        self.guard.slope.table = lambda: self.watch.powers(self)
 
     @property
     def cap_w(self) -> float | None:
@@ -102,7 +108,7 @@ class Context:
     @property
     def unmeasurable(self) -> bool:
         """Whether what is seen now is not the job at the clock that was asked for, so that no point is measured."""
-        return self.stale or self.idling.suspended or self.hands_off
+        return self.stale or self.idling.suspended or self.hands_off or self.watch.disturbed(self.now_s)
 
     @property
     def clocks(self) -> tuple[int, ...]:
@@ -135,10 +141,12 @@ class Context:
             if self.ours:
                 self.out.append(RestoreGpuBounds(why))
                 self.requested, self.ours = None, False
+                self.guard.running = len(self.clocks) - 1
             return
         bounds = (frequency_hz if low_hz is None else low_hz, frequency_hz)
         if bounds != self.requested:
             self.requested, self.ours = bounds, True
+            self.guard.running = self.index_at_most(frequency_hz)
             self.actual = None
             self.out.append(SetGpuBounds(*bounds, why))
 

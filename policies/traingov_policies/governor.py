@@ -28,7 +28,7 @@ from .events import (
     SweepStopped,
 )
 from .guard import Guard
-from .knob import read_back, watch_clock
+from .knob import read_back
 from .lut import Lut
 from .plans import thinned
 from .select import select
@@ -53,6 +53,7 @@ class Governor:
         guard.set_cap(cap)
         self._ctx = Context(board, settings, settings.policy, settings.objective, guard, cap)
         self._state: State = Idle()
+        self._ctx.table = lambda: self._state.safe_table()
 
     def handle(self, event: Event) -> list[Action]:
         """Take one event; the actions it calls for, in the order to carry them out."""
@@ -60,9 +61,11 @@ class Governor:
         ctx.now_s = max(ctx.now_s, event.t_s)
         if isinstance(event, Sample):  # by far the most frequent: keep its path short
             ctx.idling.sample(event)
-            self._sample(event, ctx)
+            event = self._sample(event, ctx)
         else:
-            if self._bookkeeping(event, ctx):
+            anew = self._bookkeeping(event, ctx)
+            ctx.watch.event(event, ctx, writes=self._state.writes)
+            if anew:
                 self._state.leave(event, ctx)
                 self._change(self._begin(ctx), ctx)
             ctx.idling.event(event, ctx)
@@ -120,16 +123,21 @@ class Governor:
             ],
         }
 
-    def _sample(self, sample: Sample, ctx: Context) -> None:
-        if sample.input_power_w is not None:
-            ctx.last_power_s = sample.t_s
-        if ctx.requested is not None:
-            watch_clock(sample, ctx)
+    def _sample(self, sample: Sample, ctx: Context) -> Sample:
+        """Let the guard judge what is believed of the reading; what is not reaches the state as a missing one."""
+        believed = ctx.watch.sample(sample, ctx)
+        if not believed:
+            if sample.input_power_w is None:
+                return sample
+            return replace(sample, input_power_w=None, compute_power_w=None)
+        ctx.last_power_s = sample.t_s
         if self._state.guarded and ctx.clocks:
-            step = ctx.guard.sample(sample.t_s, sample.input_power_w)
-            if step is not None:
-                way = "up" if step.up else "down"
-                ctx.say(None, f"guard-{way}", f"to {ctx.clocks[step.index] / 1e6:.0f} MHz: {step.text}")
+            for t_s, watts in believed:
+                step = ctx.guard.sample(t_s, watts)
+                if step is not None:
+                    way = "up" if step.up else "down"
+                    ctx.say(None, f"guard-{way}", f"to {ctx.clocks[step.index] / 1e6:.0f} MHz: {step.text}")
+        return sample
 
     def _bookkeeping(self, event: Event, ctx: Context) -> bool:
         """Note what the event says; True when the set of jobs or the policy changed and a new beginning is due."""
@@ -144,6 +152,7 @@ class Governor:
                     ctx.last_power_s = event.t_s
                     if ctx.idle_since_s is None or event.t_s - ctx.idle_since_s > _FORGET_S:
                         ctx.guard.forget()
+                        ctx.watch.forget()
                     ctx.out.append(SetSamplingInterval(ctx.settings.sampling_interval_s))
                 return True
             case JobEnded():
@@ -202,9 +211,17 @@ class Governor:
         ctx.stale = stale
 
     def _allowed(self, ctx: Context) -> int | None:
-        """The clock that target, guard and freshness allow together; None leaves the knob as it was found."""
+        """The clock that target, guard, freshness and the board's own limits allow; None: the knob as it was found."""
         if not ctx.clocks or not ctx.jobs or not self._state.writes:
             return None
+        allowed = self._wanted(ctx)
+        if ctx.watch.binding:
+            ceiling = ctx.clocks[ctx.watch.ceiling]
+            return ceiling if allowed is None else min(allowed, ceiling)
+        return allowed
+
+    def _wanted(self, ctx: Context) -> int | None:
+        """What target, guard and freshness allow."""
         if ctx.stale:
             safe = safe_hz(self._state.safe_table(), ctx)
             return safe if ctx.target_hz is None else min(safe, ctx.target_hz)
@@ -225,15 +242,17 @@ class Governor:
         if allowed is not None and ctx.hands_off:
             # Another program's bounds are respected, but never above what cap and missing telemetry allow.
             shown = ctx.actual.max_hz if ctx.actual is not None else None
-            if ctx.cap is None or shown is None or allowed >= shown:
+            bound = ctx.cap is not None or ctx.watch.binding
+            if not bound or shown is None or allowed >= shown:
                 return
         if ctx.idling.released:  # the board's own governor saves power meanwhile, below what the cap allows
-            bounded = allowed if ctx.cap is not None else None
+            bounded = allowed if ctx.cap is not None or ctx.watch.binding else None
             ctx.write(bounded, "no job makes steps and the GPU has no load", ctx.clocks[0] if ctx.clocks else None)
             return
         why = "telemetry is stale" if ctx.stale else ctx.target_why
         if allowed is not None and allowed != ctx.target_hz and not ctx.stale:
-            why = f"held back under the cap: {why}"
+            by_board = ctx.watch.binding and allowed == ctx.clocks[ctx.watch.ceiling]
+            why = f"{ctx.watch.why() if by_board else 'held back under the cap'}: {why}"
         ctx.write(allowed, why)
 
     def _change(self, state: State, ctx: Context) -> None:

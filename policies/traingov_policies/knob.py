@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from .context import Context
-from .events import KnobReadBack, Sample
+from .events import KnobReadBack
 
 FORGET_S = 60.0  # after so long without another program's write, such writes are forgotten
 _RETRY_MOST_S = 30.0
-_HOLDS_AFTER_S = 3.0  # a written clock has switched by then
-_HOLDS_TOLERANCE = 0.05
-_HOLDS_SAMPLES = 100  # so many in a row that show another clock are no chance
 
 
 def read_back(event: KnobReadBack, ctx: Context, *, guarded: bool) -> None:
@@ -99,24 +96,3 @@ def bounds_text(event: KnobReadBack, ctx: Context) -> str:
     if ctx.clocks and low == high == ctx.clocks[-1]:
         return f"{text} (as jetson_clocks does)"
     return f"{text} (as nvpmodel and jetson_clocks --restore do)" if _wide_open(event, ctx) else text
-
-
-def watch_clock(sample: Sample, ctx: Context) -> None:
-    """A read-back is not proof that the clock holds (DESIGN 5.2): what telemetry shows of it is compared with the pin.
-
-    Told once a second's worth of samples disagrees; thermal and over-current limits show in the same way.
-    """
-    actual, shown = ctx.actual, sample.gpu_frequency_hz
-    pinned = actual is not None and actual.error is None and actual.min_hz == actual.max_hz
-    if actual is None or not pinned or not actual.max_hz or not shown or sample.t_s < actual.t_s + _HOLDS_AFTER_S:
-        ctx.clock_off = 0
-        return
-    if abs(shown / actual.max_hz - 1) <= _HOLDS_TOLERANCE:
-        ctx.clock_off = 0
-        ctx.condition("clock-does-not-hold", None)
-        return
-    ctx.clock_off += 1
-    if ctx.clock_off >= _HOLDS_SAMPLES:
-        mhz = actual.max_hz / 1e6
-        text = f"the clock is pinned at {mhz:.0f} MHz and telemetry shows another: throttled, or overridden"
-        ctx.condition("clock-does-not-hold", text)

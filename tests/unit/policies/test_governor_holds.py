@@ -111,8 +111,8 @@ def test_a_cap_that_flickers_does_not_switch_the_guard_off() -> None:
         bench.set_cap(Cap(4.5 + 0.01 * (k % 2)))
         bench.run(0.05)
     assert bench.watts() < 4.5
-    assert seconds_above(bench, since, 4.51) < 16  # twelve clocks down, a dead time and a window each
-    assert bench.governor.snapshot()["guard_steps_down"] >= 3
+    assert seconds_above(bench, since, 4.51) < 6  # two large steps, a dead time and a part of a window each
+    assert bench.governor.snapshot()["guard_steps_down"] >= 2
 
 
 def test_a_respected_foreign_writer_does_not_break_a_lowered_cap_and_is_forgotten_in_time() -> None:
@@ -215,7 +215,7 @@ def test_a_clock_that_does_not_hold_outside_profiling_is_told() -> None:
     assert bench.governor.snapshot()["conditions"] == {}
     bench.hz = CLOCKS[3]  # throttled: the bounds still say otherwise
     bench.run(3)
-    assert "clock-does-not-hold" in bench.governor.snapshot()["conditions"]
+    assert "clock-not-following" in bench.governor.snapshot()["conditions"]
     bench.hz = TOP
     bench.run(1)
     assert bench.governor.snapshot()["conditions"] == {}

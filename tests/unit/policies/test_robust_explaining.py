@@ -249,7 +249,7 @@ def live_choice(lut: Lut, level: float = 0.05) -> OperatingPoint:
     """What the joint state decides under 4.25 W with ``lut``."""
     board = Board("nano", "R32", "MAXN", CLOCKS)
     settings_ = Settings(violation_probability=level)
-    ctx = Context(board, settings_, PolicyName.JOINT, Objective.TIME, Guard(settings_.guard, 3), Cap(4.25))
+    ctx = Context(board, settings_, PolicyName.JOINT, Objective.TIME, Guard(settings_.guard, (1, 2, 3)), Cap(4.25))
     job = Job(JobRegistered(0.0, "j", "w", (8, 16), 8), [8, 16], 8, lut)
     ctx.jobs["j"] = job
     Joint(job, lut).enter(ctx)
