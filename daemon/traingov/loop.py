@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from traingov_policies import actions as act
 from traingov_policies import events as ev
@@ -27,7 +26,7 @@ from .data import data_dir
 from .decisions import Decisions
 from .device.devfreq import WriteResult
 from .device.restore import RestoreReport
-from .device.worker import DeviceWorker
+from .device.worker import DeviceWorker, Look
 from .history.curves import CurveStore
 from .history.scribe import Scribe
 from .journal_log import CLOCK_GIVEN_BACK, CLOCK_SET, CONDITION, DECIDED, KNOB_TROUBLE, fields
@@ -233,10 +232,33 @@ class Loop:
     def _knob_path(self) -> str | None:
         return None if self.worker.node is None else self.worker.node.path
 
-    def _looked(self, bounds: Any) -> None:
-        if self._busy:
+    def _looked(self, look: Look) -> None:
+        if not self._busy:
+            return
+        if look.board is not None and look.board != self.board:
+            self._board_changed(look.board)  # the bounds seen with it are nvpmodel's, not some program's
+        else:
+            bounds = look.bounds
             low, high = (None, None) if bounds is None else (bounds.min_hz, bounds.max_hz)
             self.feed(ev.KnobReadBack(self.clock(), None, None, low, high))
+
+    def _board_changed(self, board: Board) -> None:
+        """The power mode changed in mid-job. What was measured is kept under the old one; the store answers anew."""
+        log.info("power mode is now %s (was %s)", board.power_mode, self.board.power_mode)
+        self.board = board
+        stored = []
+        for job in self.ledger.running(self.clock()):
+            signature = self.signatures.get(job.job, job.workload)
+            stored.append(
+                ev.Stored(
+                    job.job,
+                    self.luts.get(board, signature),
+                    self.luts.prior(board, signature, job.workload),
+                    self.curves.of(board, signature),
+                    self.curves.others(board, signature),
+                )
+            )
+        self.feed(ev.BoardFound(self.clock(), board, tuple(stored)))
 
     def _give_back(self) -> None:
         self._restore_timer = None

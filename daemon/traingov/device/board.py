@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .files import Files, read_or_none
 
 UNKNOWN = "unknown"
+STATUS_FILE = "/var/lib/nvpmodel/status"  # nvpmodel writes it when it sets a mode
 _RELEASE = re.compile(r"#\s*R(\d+)\s*\(release\),\s*REVISION:\s*([\d.]+)")
 _STATUS = re.compile(r"\bpmode:(\d{1,9})\b")
 _MODEL = re.compile(r"<\s*POWER_MODEL\s+ID=(\d{1,9})\s+NAME=(\S+?)\s*>")
@@ -54,7 +55,7 @@ def identify(files: Files) -> BoardIdentity:
 
 def power_mode(files: Files) -> PowerMode:
     """The power mode of now, from nvpmodel's own files. Never raises."""
-    status = _STATUS.search(read_or_none(files, "/var/lib/nvpmodel/status") or "")
+    status = _STATUS.search(read_or_none(files, STATUS_FILE) or "")
     if status is None:
         return PowerMode()
     ident = int(status.group(1))

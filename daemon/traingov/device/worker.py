@@ -15,11 +15,11 @@ from typing import Any
 
 from traingov_policies.values import Board
 
-from .board import identify
+from .board import STATUS_FILE, UNKNOWN, identify, power_mode
 from .bounds import Bounds, ceiling
 from .devfreq import GpuKnob, WriteResult
 from .discovery import DevfreqNode, find_gpu
-from .files import Files, SystemFiles
+from .files import Files, SystemFiles, read_or_none
 from .journal import RestoreJournal
 from .restore import JOURNAL_NAME, RestoreReport
 
@@ -54,6 +54,14 @@ class TracedFiles:
         self._on_write(entry)
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a periodic look saw: the bounds (None without a node), and the board where its power mode is another."""
+
+    bounds: Bounds | None
+    board: Board | None = None
+
+
 class DeviceWorker:
     """Owns the knob. Every call returns at once; its result comes to the loop as a call of ``done``.
 
@@ -70,6 +78,7 @@ class DeviceWorker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._knob: GpuKnob | None = None
         self.node: DevfreqNode | None = None
+        self._mode_text: str | None = None
         self._wake = threading.Condition()
         self._write: _Task | None = None
         self._look: _Task | None = None
@@ -86,6 +95,7 @@ class DeviceWorker:
 
         Clocks above the present maximum are left out: the power mode allows no more, or somebody limited them.
         """
+        self._mode_text = read_or_none(self._files, STATUS_FILE)
         identity = identify(self._files)
         node = find_gpu(self._files)
         clocks: tuple[int, ...] = ()
@@ -94,10 +104,22 @@ class DeviceWorker:
         else:
             if self._knob is None or node.path != self._knob.node.path:
                 self._knob = GpuKnob(node, self._files, self._journal)
-            limit = ceiling(self._original_max_hz())
+            limit = self._limit_hz()
             clocks = tuple(f for f in node.available_frequencies_hz if f <= limit)
         self.node = node
         return Board(identity.name, identity.release, identity.power_mode, clocks)
+
+    def _limit_hz(self) -> float:
+        """The highest clock allowed now. Where the power mode changed under a pin of ours, the new mode's."""
+        data, mode = self._journal.data, power_mode(self._files)
+        if data is not None and mode.name != data.power_mode and UNKNOWN not in (mode.name, data.power_mode):
+            if mode.gpu_max_known:
+                return ceiling(mode.gpu_max_hz or 0)
+            shown = self._knob.read().max_hz if self._knob is not None else None
+            ours = {value for saved in data.knobs if saved.kind == "max" for value in saved.written}
+            if shown is not None and str(shown) not in ours:
+                return ceiling(shown)
+        return ceiling(self._original_max_hz())
 
     def _original_max_hz(self) -> int:
         """The maximum as it is without us: the saved one while our own pin is still in the knob."""
@@ -115,10 +137,10 @@ class DeviceWorker:
         """Give the originals back; overtakes a write that waits, and is overtaken by a later one."""
         self._queue_write(_Task(self._restore, done))
 
-    def look(self, done: Callable[[Any], None]) -> None:
-        """Read the bounds (``Bounds``, or None without a node)."""
+    def look(self, done: Callable[[Look], None]) -> None:
+        """Read the bounds, and whether nvpmodel set another power mode: one small file more, never `nvpmodel -q`."""
         with self._wake:
-            self._look = _Task(lambda: self._knob.read() if self._knob is not None else None, done)
+            self._look = _Task(self._look_now, done)
             self._wake.notify()
 
     def restore_now(self, timeout_s: float) -> RestoreReport:
@@ -164,6 +186,11 @@ class DeviceWorker:
                     self._loop.call_soon_threadsafe(task.done, result)
                 except RuntimeError:
                     return  # the loop closed: the process ends, and the journal stays for a restore
+
+    def _look_now(self) -> Look:
+        changed = read_or_none(self._files, STATUS_FILE) != self._mode_text
+        board = self.find() if changed else None
+        return Look(self._knob.read() if self._knob is not None else None, board)
 
     def _set_bounds(self, min_hz: int, max_hz: int) -> WriteResult:
         if self._knob is None:
