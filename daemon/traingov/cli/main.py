@@ -10,7 +10,10 @@ import click
 _COMMANDS = {
     "cap": ("remote", "cap"),
     "check": ("check", "command"),
+    "completion": ("completion", "command"),
+    "doctor": ("doctor", "command"),
     "explain": ("explain", "command"),
+    "history": ("history", "command"),
     "jobs": ("remote", "jobs"),
     "lut": ("lut", "group"),
     "metrics": ("metrics", "group"),

@@ -13,6 +13,7 @@ from traingov_policies.sweep import SweepRow, curves, to_csv
 from traingov_policies.sweeping import clock_text
 
 from ..store import write_atomically
+from .completion import job_names
 from .errors import Failure, WrongInput, print_json
 from .remote import service_options
 from .rpc import call
@@ -23,7 +24,7 @@ _POLL_S = 1.0
 
 @click.command("profile")
 @click.option("--energy", is_flag=True, help="Sweep the clocks for energy: mode 0, then each of them.")
-@click.option("--job", help="Which job, where several are registered.")
+@click.option("--job", shell_complete=job_names, help="Which job, where several are registered.")
 @click.option("--clocks", metavar="MHZ,...", help="Only these clocks, in MHz, nearest steps of the board's table.")
 @click.option("--duration", "duration_s", type=click.FloatRange(0, min_open=True), help="Seconds per clock [300].")
 @click.option("--steps", type=click.IntRange(3), help="Training steps per clock, instead of a duration.")

@@ -1,4 +1,4 @@
-"""Commands that ask or tell the running service: status, jobs, cap, policy (explain has a module of its own)."""
+"""Commands that ask or tell the running service: jobs, cap, policy (status and explain have modules of their own)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from traingov_policies.values import Objective, PolicyName
 
 from .errors import WrongInput, print_json
 from .rpc import call
+from .times import duration, energy
 
 _DEFAULT_SOCKET = "/run/traingov/traingov.sock"
 
@@ -26,30 +27,6 @@ def service_options(command: Callable[..., None]) -> Callable[..., None]:
     return socket(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command))
 
 
-@click.command("status")
-@service_options
-def status(path: Path, as_json: bool) -> None:
-    """What the governor does now, and what the board draws."""
-    s = call(path, "status")
-    if as_json:
-        print_json(s)
-        return
-    click.echo(f"board      {s['board']}, {s['release']}, power mode {s['power_mode']}")
-    click.echo(f"GPU        {s['gpu_node'] or 'no devfreq node found'}")
-    click.echo(f"telemetry  {s['telemetry']['state']}: {s['telemetry']['text']}")
-    click.echo(
-        f"power      {_watts(s['input_power_w'])} input, {_watts(s['compute_power_w'])} compute; cap {_cap(s['cap_w'])}"
-    )
-    click.echo(f"clock      {_mhz(s['gpu_frequency_hz'])}, target {_mhz(s['gpu_target_hz'])}")
-    click.echo(f"policy     {s['policy']} ({s['objective']}): {s['doing']}")
-    for job in s["jobs"]:
-        click.echo(
-            f"job        {job['job']}: batch {job['batch_size']}, {job['samples']} samples in {job['steps']} steps"
-        )
-    for name, text in s["conditions"].items():
-        click.echo(f"condition  {name}: {text}")
-
-
 @click.command("jobs")
 @service_options
 def jobs(path: Path, as_json: bool) -> None:
@@ -58,12 +35,15 @@ def jobs(path: Path, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    if not answer["running"] and not answer["ended"]:
+        click.echo("no job has registered since the service started; `traingov history` shows earlier ones")
     for state in ("running", "ended"):
         for job in answer[state]:
             batches = ", ".join(f"{n} at {b}" for b, n in job["samples_by_batch"].items())
+            spent = None if job["mean_input_power_w"] is None else job["input_energy_j"]
             click.echo(
-                f"{job['job']} ({state if job['ended'] is None else job['ended']}): {job['elapsed_s']:.1f} s, "
-                f"{job['input_energy_j']:.1f} J, {job['above_cap_s']:.1f} s above the cap; samples: {batches or '—'}"
+                f"{job['job']} ({state if job['ended'] is None else job['ended']}): {duration(job['elapsed_s'])}, "
+                f"energy {energy(spent)}, {job['above_cap_s']:.1f} s above the cap; samples: {batches or '—'}"
             )
 
 
@@ -137,15 +117,3 @@ def _show_policy(answer: dict[str, Any], as_json: bool) -> None:
         print_json(answer)
     else:
         click.echo(f"{answer['policy']} ({answer['objective']})")
-
-
-def _watts(value: float | None) -> str:
-    return "—" if value is None else f"{value:.2f} W"
-
-
-def _mhz(value: int | None) -> str:
-    return "as the board's own governor sets it" if value is None else f"{value / 1e6:g} MHz"
-
-
-def _cap(value: float | None) -> str:
-    return "none" if value is None else f"{value:g} W"

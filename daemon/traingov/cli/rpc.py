@@ -12,11 +12,11 @@ from .errors import Failure, WrongInput
 _TIMEOUT_S = 5.0
 
 
-def call(path: Path, method: str, params: dict[str, Any] | None = None) -> Any:
+def call(path: Path, method: str, params: dict[str, Any] | None = None, *, timeout_s: float = _TIMEOUT_S) -> Any:
     """The result of ``method``. Raises Failure (no service, no permission) or WrongInput (it refused the input)."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_TIMEOUT_S)
+            connection.settimeout(timeout_s)
             connection.connect(str(path))
             with connection.makefile("rwb") as stream:
                 _ask(stream, 1, "hello", {"protocol": 1, "client": "traingov-cli/0.1.0"})
@@ -30,7 +30,7 @@ def call(path: Path, method: str, params: dict[str, Any] | None = None) -> Any:
     except PermissionError:
         raise Failure(f"no permission for {path}: join group traingov and log in again") from None
     except TimeoutError:
-        raise Failure(f"traingovd at {path} did not answer within {_TIMEOUT_S:g} s") from None
+        raise Failure(f"traingovd at {path} did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}") from None
 

@@ -1,4 +1,5 @@
-"""Joins the loop's book of runs with the file: records go to the keeper's thread at the beginning, the end, and between."""
+"""Joins the loop's book of runs with the file: records go to the keeper's thread at a run's beginning, now and then,
+and at its end."""
 
 from __future__ import annotations
 
