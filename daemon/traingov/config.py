@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from traingov_policies.following import FollowSettings
 from traingov_policies.guarding.options import GuardSettings
 from traingov_policies.idling import IdleSettings
 from traingov_policies.search.options import SearchSettings
@@ -18,6 +19,7 @@ from traingov_policies.settings import ProfileSettings, Settings
 from traingov_policies.tree import Tree
 from traingov_policies.values import Cap, Objective, PolicyName
 
+from .caps.options import CapOptionError, CapOptions, cap_of, cap_options
 from .data import data_dir
 from .metrics.access import MetricsOptions, metrics_options
 from .schema_check import Check, Problem, check
@@ -25,6 +27,7 @@ from .telemetry.rails import RailRule
 
 SYSTEM_FILE = Path("/etc/traingov/traingov.yaml")
 _SCHEMAS = Path(__file__).parent / "schemas"
+_WHOLE = ("cap", "schedule", "fallback")
 
 
 class ConfigError(ValueError):
@@ -41,6 +44,7 @@ class Config:
     socket: Path
     state_dir: Path
     cap: Cap | None
+    cap_sources: CapOptions
     user_group: str
     admin_group: str
     log_level: str
@@ -69,6 +73,7 @@ class Config:
             guard=GuardSettings(**{"dead_time_s": rule.dead_time_s, **guard}),
             search=_search(v["energy"]),
             idle=IdleSettings(**v["idle"]),
+            following=FollowSettings(**v["following"]),
             sampling_interval_s=v["sampling"]["interval_s"],
             idle_interval_s=v["sampling"]["idle_interval_s"],
             stale_after_s=v["sampling"]["stale_after_s"],
@@ -100,7 +105,8 @@ def load_config(files: Iterable[Path] | None = None, check_schema: Check = check
             tegrastats=_command(merged["tegrastats"]),
             socket=Path(merged["socket"]),
             state_dir=Path(merged["state_dir"]),
-            cap=None if cap is None else _cap(cap),
+            cap=None if cap is None else cap_of(cap),
+            cap_sources=cap_options(merged["cap_sources"]),
             user_group=merged["groups"]["users"],
             admin_group=merged["groups"]["admins"],
             log_level=merged["log_level"],
@@ -120,9 +126,14 @@ def _read(paths: Sequence[Path], check_schema: Check) -> list[dict[str, Any]]:
             raise ConfigError(_where(path, node, problem))
         if data.get("cap") is not None:
             try:
-                _cap(data["cap"])
+                cap_of(data["cap"])
             except ValueError as error:
                 raise ConfigError(f"{path}:{_line_of(node, ['cap'])}: {error}") from None
+        try:
+            cap_options(data.get("cap_sources") or {})
+        except CapOptionError as error:
+            where = f"{path}:{_line_of(node, error.keys)}: {'.'.join(error.keys)}"
+            raise ConfigError(f"{where}: {error}") from None
     return [data for _, _, data in read]
 
 
@@ -159,6 +170,11 @@ def _parse(path: Path) -> tuple[Any, Any]:
         leaves = list(_leaves(data, []))
     except RecursionError:
         raise ConfigError(f"{path}: is nested too deeply") from None
+    odd = _key_that_is_no_text(node)
+    if odd is not None:
+        raise ConfigError(
+            f"{path}:{odd.start_mark.line + 1}: the key {odd.value} is no text to YAML: put it into quotation marks"
+        )
     for keys, value in leaves:
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{path}:{_line_of(node, keys)}: {'.'.join(keys)}: must be a finite number, not {value}")
@@ -183,10 +199,6 @@ def _search(values: Mapping[str, Any]) -> SearchSettings:
     return SearchSettings(enabled=values["search"], objective=Objective(values["objective"]), **known)
 
 
-def _cap(values: Mapping[str, Any]) -> Cap:
-    return Cap(**{k: x for k, x in values.items() if x is not None})
-
-
 def _leaves(value: Any, keys: list[str]) -> Iterator[tuple[list[str], Any]]:
     """Every scalar of a document with the keys that lead to it; keys themselves count as scalars."""
     if isinstance(value, dict):
@@ -200,6 +212,21 @@ def _leaves(value: Any, keys: list[str]) -> Iterator[tuple[list[str], Any]]:
         yield keys, value
 
 
+def _key_that_is_no_text(node: Any) -> Any:
+    """The first key, such as 22:00 (to YAML a number in base 60), that is no text; None where all are."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                return key
+            if (found := _key_that_is_no_text(value)) is not None:
+                return found
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            if (found := _key_that_is_no_text(value)) is not None:
+                return found
+    return None
+
+
 def _command(value: str | list[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
@@ -207,8 +234,8 @@ def _command(value: str | list[str]) -> tuple[str, ...]:
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
-        # A cap is one value: half of one over half of another would be a cap that nobody set.
-        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key != "cap":
+        # A cap is one value: half of one over half of another would be a cap that nobody set. So is a schedule.
+        if isinstance(value, dict) and isinstance(merged.get(key), dict) and key not in _WHOLE:
             merged[key] = _merge(merged[key], value)
         else:
             merged[key] = value

@@ -10,6 +10,7 @@ from traingov_policies import actions as act
 from traingov_policies import events as ev
 from traingov_policies.values import Cap, Objective, PolicyName
 
+from .caps.sources import CapSources
 from .config import Config
 from .data import data_dir
 from .journal_log import JOB_ENDED, JOB_REGISTERED, fields
@@ -17,8 +18,9 @@ from .loop import Loop
 from .progress import job_progress
 from .sessions.handler import JobSession, Refused, RegisterReply, RegisterRequest, StepsReport
 from .sessions.jsonrpc import INVALID_PARAMS
+from .sessions.messages import cap_in
 from .sessions.peer import Peer
-from .store import load_relations, read_cap, signature_of, write_cap
+from .store import load_relations, signature_of
 from .sweeps import request
 
 log = logging.getLogger("traingov.desk")
@@ -34,16 +36,17 @@ class Desk:
         self._loop = loop
         self._sessions: dict[str, JobSession] = {}
         self._registering: list[act.AdviseBatch] | None = None
-        self._cap_file = config.state_dir / "cap.json"
-        self._cap, self._cap_source = read_cap(self._cap_file) or (config.cap, "configuration")
+        self.caps = CapSources(
+            config.cap, config.cap_sources, config.root, config.state_dir / "cap.json",
+            keep=loop.keep, changed=self._cap_changed, condition=loop.tell, clock=loop.clock,
+        )  # fmt: skip
         self._policy = PolicyName(config.values["policy"])
         self._objective = Objective(config.values["objective"])
         self._relations = load_relations((config.state_dir / "relations", data_dir() / "relations"))
 
     def begin(self) -> None:
         """A cap that was set by command before the last stop is in force again."""
-        if self._cap_source != "configuration":
-            self._loop.feed(ev.CapChanged(self._loop.clock(), self._cap, self._cap_source))
+        self.caps.start()
 
     def advise(self, advice: act.AdviseBatch) -> None:
         """Pass the governor's advice on; while a job registers, its first advice becomes the answer."""
@@ -165,7 +168,7 @@ class Desk:
             case "explain":
                 return self._explain(params.get("job"))
             case "cap.get":
-                return self._cap_json()
+                return self.caps.to_json()
             case "policy.get":
                 return {"policy": self._policy.value, "objective": self._objective.value}
             case "profile.get":
@@ -182,23 +185,16 @@ class Desk:
         if method in ("profile.start", "profile.stop"):
             return self._sweep(method, params)
         if method == "cap.set":
-            try:
-                self._cap = Cap(**{k: v for k, v in params.items() if v is not None})
-            except ValueError as error:
-                raise Refused(INVALID_PARAMS, str(error)) from None
+            self.caps.set(cap_in(params), who.uid, params["source"], params["ttl_s"], params["override"])
         else:
-            self._cap = None
-        self._cap_source = f"uid {who.uid}, {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        self._loop.keep("the cap", lambda: write_cap(self._cap_file, self._cap, self._cap_source))
-        self._loop.feed(ev.CapChanged(self._loop.clock(), self._cap, self._cap_source))
-        return self._cap_json()
+            self.caps.clear(params["source"])
+        return self.caps.to_json()
 
     def configured(self, old: Config, new: Config) -> None:
         """Take over what a reload changed. What people have set since the start stays where the files say the same."""
         loop = self._loop
-        if new.cap != old.cap:
-            self._cap, self._cap_source = new.cap, "configuration"
-            loop.feed(ev.CapChanged(loop.clock(), self._cap, self._cap_source))
+        if (new.cap, new.cap_sources) != (old.cap, old.cap_sources):
+            self.caps.configured(new.cap, new.cap_sources)
         if any(new.values[key] != old.values[key] for key in ("policy", "objective")):
             self._policy, self._objective = PolicyName(new.values["policy"]), Objective(new.values["objective"])
             loop.feed(ev.PolicyChanged(loop.clock(), self._policy, self._objective))
@@ -212,7 +208,7 @@ class Desk:
         loop.feed(
             request(
                 params, now_s=loop.clock(), jobs=list(self._sessions), board=loop.board,
-                capped=self._cap is not None, done=done,
+                capped=self.caps.now.cap is not None, done=done,
             )
         )  # fmt: skip
         return self._sweep_json()
@@ -235,10 +231,8 @@ class Desk:
             raise Refused(INVALID_PARAMS, f"no job {job!r} since the service started: {there_are}")
         return [d for d in decisions if d["job"] in (None, job)]
 
-    def _cap_json(self) -> dict[str, Any]:
-        cap = self._cap
-        values = {"power_w": None} if cap is None else vars(cap)
-        return {**values, "source": self._cap_source}
+    def _cap_changed(self, cap: Cap | None, source: str) -> None:
+        self._loop.feed(ev.CapChanged(self._loop.clock(), cap, source))
 
     def _status(self) -> dict[str, Any]:
         loop = self._loop
@@ -260,6 +254,6 @@ class Desk:
             "sample_age_s": None if sample is None else loop.clock() - sample.t_s,
             **snapshot,
             "jobs": [job_progress(loop, job, summaries[job["job"]], now_s) for job in snapshot["jobs"]],
-            "cap_window_s": None if self._cap is None else self._cap.window_s,
+            "cap_window_s": None if self.caps.now.cap is None else self.caps.now.cap.window_s,
             "conditions": {**snapshot["conditions"], **loop.conditions},
         }

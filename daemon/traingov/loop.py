@@ -25,6 +25,8 @@ from .config import Config
 from .data import data_dir
 from .decisions import Decisions
 from .device.devfreq import WriteResult
+from .device.files import SystemFiles
+from .device.health import HealthWorker
 from .device.restore import RestoreReport
 from .device.worker import DeviceWorker, Look
 from .history.curves import CurveStore
@@ -77,6 +79,7 @@ class Loop:
         self.history = Scribe(
             config.state_dir / "history.sqlite", self.ledger, settings, config.cap, keep=self._keeper.keep
         )
+        self._health = HealthWorker(SystemFiles(config.root), self._fares, clock)
         self._busy = False
         self._tick_timer: asyncio.TimerHandle | None = None
         self._ticked_s = clock()
@@ -90,6 +93,7 @@ class Loop:
         """Begin sampling at the idle rate (or not at all). Advice to jobs goes to ``advise``."""
         self._advise = advise
         self.worker.attach(asyncio.get_running_loop())
+        self._health.attach(asyncio.get_running_loop())
         self.history.begin()
         self.source.start()
 
@@ -98,6 +102,7 @@ class Loop:
         if not self._busy:
             self._ticked_s = self.clock()
         self._busy = yes
+        self._health.busy(yes)
         if yes and self._restore_timer is not None:
             self._restore_timer.cancel()  # the journal keeps the true originals for when this job ends
             self._restore_timer = None
@@ -123,12 +128,22 @@ class Loop:
         """Have something written to disk soon, by the thread for that."""
         self._keeper.keep(what, write)
 
+    def tell(self, name: str, text: str | None) -> None:
+        """A condition of the shell's own: holds with ``text`` from now on, or with None no longer. Said once."""
+        if text is None:
+            if self.conditions.pop(name, None) is not None:
+                log.info("%s: no longer", name, extra=fields(CONDITION, condition=name))
+        elif self.conditions.get(name) != text:
+            self.conditions[name] = text
+            log.warning("%s: %s", name, text, extra=fields(CONDITION, condition=name))
+
     async def stop(self) -> RestoreReport:
         """Give the knob back and end every child and thread. The sessions have been ended before."""
         for timer in (self._tick_timer, self._restore_timer):
             if timer is not None:
                 timer.cancel()
         self.source.stop()
+        self._health.close()
         report = await asyncio.get_running_loop().run_in_executor(None, self.worker.restore_now, 5.0)
         await self.source.wait_stopped()
         self.worker.close()
@@ -192,6 +207,10 @@ class Loop:
         self.sample, self.reading = sample, reading
         self.feed(sample)
         self.counts.sampled(t_s, self.clock())
+
+    def _fares(self, event: ev.Thermals | ev.OverCurrentCounted) -> None:
+        if self._busy:
+            self.feed(event)
 
     def _source_state(self, state: str, text: str) -> None:
         self.telemetry = (state, text)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from traingov_policies.lut import Lut
 from traingov_policies.relation import RelationVector
-from traingov_policies.values import Board, Cap
+from traingov_policies.values import Board
 
 log = logging.getLogger("traingov.store")
 
@@ -154,26 +154,6 @@ def load_relations(directories: Iterable[Path]) -> dict[str, RelationVector]:
             else:
                 found.setdefault(relation.workload, relation)
     return found
-
-
-def read_cap(path: Path) -> tuple[Cap | None, str] | None:
-    """The cap that was last set by command, and who set it; None where none was (a damaged file is set aside)."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        cap = data["cap"]
-        return (None if cap is None else Cap(**cap)), str(data["source"])
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        log.warning("%s cannot be read (%s): the configured cap is in force", path, error.strerror)
-    except _UNREADABLE as error:
-        set_aside(path, str(error))
-    return None
-
-
-def write_cap(path: Path, cap: Cap | None, source: str) -> None:
-    """Keep a cap that was set (or lifted: None) by command. Raises OSError."""
-    write_atomically(path, json.dumps({"cap": None if cap is None else vars(cap), "source": source}).encode())
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -20,7 +20,7 @@ class Claim:
     """A source asks for ``cap``. ``source`` names it for people, such as "schedule 22:00" or "battery below 30 %".
 
     ``uid`` is the user behind a command, None for any other source. ``set_at`` is wall-clock time, for people only.
-    ``expires_s``: CLOCK_MONOTONIC time at which the claim lapses.
+    ``expires_s``: CLOCK_MONOTONIC time at which the claim lapses, ``ttl_s`` after it was set.
     """
 
     source: str
@@ -28,6 +28,7 @@ class Claim:
     uid: int | None = None
     set_at: str | None = None
     override: bool = False
+    ttl_s: float | None = None
     expires_s: float | None = None
 
     def lapsed(self, now_s: float) -> bool:

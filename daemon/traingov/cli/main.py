@@ -8,7 +8,7 @@ import click
 
 # name → (module, object)
 _COMMANDS = {
-    "cap": ("remote", "cap"),
+    "cap": ("cap", "group"),
     "check": ("check", "command"),
     "completion": ("completion", "command"),
     "doctor": ("doctor", "command"),

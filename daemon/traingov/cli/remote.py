@@ -1,4 +1,4 @@
-"""Commands that ask or tell the running service: jobs, cap, policy (status and explain have modules of their own)."""
+"""Commands that ask or tell the running service: jobs, policy (others have modules of their own)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from traingov_policies.values import Objective, PolicyName
 
-from .errors import WrongInput, print_json
+from .errors import print_json
 from .rpc import call
 from .times import duration, energy
 
@@ -47,39 +47,6 @@ def jobs(path: Path, as_json: bool) -> None:
             )
 
 
-@click.group("cap")
-def cap() -> None:
-    """The power cap: mean input power over a window stays below it."""
-
-
-@cap.command("get")
-@service_options
-def cap_get(path: Path, as_json: bool) -> None:
-    """The cap in force and who set it."""
-    _show_cap(call(path, "cap.get"), as_json)
-
-
-@cap.command("set")
-@click.argument("power_w", type=float)
-@click.option("--window", "window_s", type=float, help="Seconds over which the mean is taken (default 1).")
-@click.option("--burst", "burst_w", type=float, help="Bound for the 100 ms mean as well.")
-@service_options
-def cap_set(power_w: float, window_s: float | None, burst_w: float | None, *, path: Path, as_json: bool) -> None:
-    """Set the cap to POWER_W watts."""
-    if not 0 < power_w < 10_000:
-        raise WrongInput(f"POWER_W: must be a positive number of watts below 10000, not {power_w}")
-    params: dict[str, Any] = {"power_w": power_w}
-    params |= {k: v for k, v in (("window_s", window_s), ("burst_w", burst_w)) if v is not None}
-    _show_cap(call(path, "cap.set", params), as_json)
-
-
-@cap.command("clear")
-@service_options
-def cap_clear(path: Path, as_json: bool) -> None:
-    """Lift the cap."""
-    _show_cap(call(path, "cap.clear"), as_json)
-
-
 @click.group("policy")
 def policy() -> None:
     """The policy for jobs that do not ask for one themselves."""
@@ -100,16 +67,6 @@ def policy_set(name: str, objective: str | None, path: Path, as_json: bool) -> N
     """Choose another policy, for the running jobs too."""
     params = {"policy": name} | ({} if objective is None else {"objective": objective})
     _show_policy(call(path, "policy.set", params), as_json)
-
-
-def _show_cap(answer: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    elif answer["power_w"] is None:
-        click.echo(f"no cap (set by {answer['source']})")
-    else:
-        burst = "" if answer.get("burst_w") is None else f", 100 ms mean below {answer['burst_w']:g} W"
-        click.echo(f"{answer['power_w']:g} W over {answer['window_s']:g} s{burst} (set by {answer['source']})")
 
 
 def _show_policy(answer: dict[str, Any], as_json: bool) -> None:

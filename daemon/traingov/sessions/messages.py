@@ -120,11 +120,14 @@ METHODS: dict[str, Method] = {
                     Field("power_w", Number(0, 10_000)),
                     Field("window_s", Number(0, 3600), required=False),
                     Field("burst_w", Number(0, 10_000), required=False),
+                    Field("source", Text(64), required=False),
+                    Field("ttl_s", Number(0, 31_536_000), required=False),
+                    Field("override", Flag(), required=False, default=False),
                 )
             ),
             "command",
         ),
-        Method("cap.clear", Record(), "command"),
+        Method("cap.clear", Record((Field("source", Text(64), required=False),)), "command"),
         Method("profile.get", Record(), "query"),
         Method(
             "profile.start",
@@ -167,11 +170,15 @@ def parse_params(method: Method, params: dict[str, Any]) -> dict[str, Any]:
     values = method.params.parse(params, "")
     if method.name == "cap.set":
         try:
-            given = {name: value for name, value in values.items() if value is not None}
-            Cap(**given)
+            cap_in(values)
         except ValueError as error:
             raise bad("params:", str(error)) from None
     return values
+
+
+def cap_in(values: dict[str, Any]) -> Cap:
+    """The cap of a checked ``cap.set``. Raises ValueError where its values contradict each other."""
+    return Cap(**{name: values[name] for name in ("power_w", "window_s", "burst_w") if values[name] is not None})
 
 
 def register_request(values: dict[str, Any]) -> RegisterRequest:

@@ -204,8 +204,9 @@ def test_a_fault_of_the_handler_is_answered_and_the_session_stays(serve, job):
 def test_an_administrator_may_set_the_cap_and_a_wrong_cap_is_refused(serve):
     served = serve()
     peer = served.peer().hello()
+    sent = {"window_s": None, "burst_w": None, "source": None, "ttl_s": None, "override": False}
     assert peer.ask("cap.set", power_w=10)["result"] == {"done": "cap.set"}
-    assert served.handler.log == [("cap.set", {"power_w": 10.0, "window_s": None, "burst_w": None}, os.getuid())]
+    assert served.handler.log == [("cap.set", {**sent, "power_w": 10.0}, os.getuid())]
     for wrong in ({"power_w": -1}, {"power_w": 10, "burst_w": 5}, {"power_w": 10, "window_s": 0.001}):
         assert peer.ask("cap.set", **wrong)["error"]["code"] == -32602
 
