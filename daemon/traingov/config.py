@@ -23,7 +23,7 @@ from .caps.options import CapOptionError, CapOptions, cap_of, cap_options
 from .data import data_dir
 from .metrics.access import MetricsOptions, metrics_options
 from .schema_check import Check, Problem, check
-from .telemetry.rails import RailRule
+from .telemetry.rails import Correction, RailRule
 
 SYSTEM_FILE = Path("/etc/traingov/traingov.yaml")
 _SCHEMAS = Path(__file__).parent / "schemas"
@@ -51,6 +51,18 @@ class Config:
     metrics: MetricsOptions | None
     values: Mapping[str, Any]
 
+    def guard(self, rule: RailRule) -> GuardSettings:
+        """The guard's settings; the board's own dead time where the files leave it null."""
+        given = {k: x for k, x in self.values["guard"].items() if x is not None}
+        zones = given.pop("zone_ceilings_celsius", {})
+        ceilings = tuple(sorted((zone, float(celsius)) for zone, celsius in zones.items() if celsius is not None))
+        return GuardSettings(**{"dead_time_s": rule.dead_time_s, **given, "zone_ceilings_celsius": ceilings})
+
+    @property
+    def corrections(self) -> dict[str, Correction]:
+        """Gain and offset of each rail that has any."""
+        return {name: Correction(**given) for name, given in self.values["rails"].items() if given is not None}
+
     def settings(self, rule: RailRule) -> Settings:
         """The governor's settings; the board's own times where the files leave them null.
 
@@ -58,7 +70,6 @@ class Config:
         """
         v = self.values
         profile = {k: x for k, x in v["profile"].items() if x is not None}
-        guard = {k: x for k, x in v["guard"].items() if x is not None}
         fixed_hz = v["fixed"]["gpu_frequency_hz"]
         policy = PolicyName(v["policy"])
         tree_name = v["energy"]["tree"]
@@ -70,7 +81,7 @@ class Config:
             tree=None if tree_name is None else load_tree(tree_name),
             fixed_frequency_hz=fixed_hz,
             profile=ProfileSettings(**{"settle_s": rule.settle_s, **profile}),
-            guard=GuardSettings(**{"dead_time_s": rule.dead_time_s, **guard}),
+            guard=self.guard(rule),
             search=_search(v["energy"]),
             idle=IdleSettings(**v["idle"]),
             following=FollowSettings(**v["following"]),

@@ -198,6 +198,10 @@ class Desk:
         if any(new.values[key] != old.values[key] for key in ("policy", "objective")):
             self._policy, self._objective = PolicyName(new.values["policy"]), Objective(new.values["objective"])
             loop.feed(ev.PolicyChanged(loop.clock(), self._policy, self._objective))
+        if new.values["guard"] != old.values["guard"]:
+            loop.feed(ev.GuardChanged(loop.clock(), new.guard(loop.sampler.rule)))
+        if new.corrections != old.corrections:
+            loop.sampler.correct(new.corrections)
 
     def _sweep(self, method: str, params: dict[str, Any]) -> object:
         loop = self._loop
@@ -245,7 +249,7 @@ class Desk:
             "power_mode": board.power_mode,
             "gpu_node": None if loop.worker.node is None else loop.worker.node.path,
             "clocks_hz": list(board.gpu_frequencies_hz),
-            "rails": loop.sampler.rule.describe(),
+            "rails": loop.sampler.describe(),
             "telemetry": {"state": loop.telemetry[0], "text": loop.telemetry[1], **vars(loop.source.counters)},
             "input_power_w": None if sample is None else sample.input_power_w,
             "compute_power_w": None if sample is None else sample.compute_power_w,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from traingov_policies import actions as act
@@ -80,6 +80,7 @@ class Loop:
             config.state_dir / "history.sqlite", self.ledger, settings, config.cap, keep=self._keeper.keep
         )
         self._health = HealthWorker(SystemFiles(config.root), self._fares, clock)
+        self._absent: tuple[str, ...] = ()
         self._busy = False
         self._tick_timer: asyncio.TimerHandle | None = None
         self._ticked_s = clock()
@@ -203,9 +204,15 @@ class Loop:
 
     # -- telemetry and knob --------------------------------------------------------------------------------------
     def _reading(self, t_s: float, reading: Reading) -> None:
-        sample = self.sampler.sample(t_s, reading)
+        sampler = self.sampler
+        if sampler.corrections:
+            reading = sampler.corrected(reading)
+        sample = sampler.sample(t_s, reading)
         self.sample, self.reading = sample, reading
         self.feed(sample)
+        if sampler.absent is not self._absent:
+            self._absent = sampler.absent
+            self.tell("rails-unknown", _unknown_rails(self._absent, reading.rails_w) if self._absent else None)
         self.counts.sampled(t_s, self.clock())
 
     def _fares(self, event: ev.Thermals | ev.OverCurrentCounted) -> None:
@@ -310,6 +317,11 @@ class Loop:
         signature, board = self.signatures.get(job, curve.workload), self.board
         kept = self.curves.remember(board, signature, curve, _now())
         self._keeper.keep(f"energy curve {signature}", lambda: self.curves.save(board, signature, kept))
+
+
+def _unknown_rails(absent: Iterable[str], shown: Iterable[str]) -> str:
+    names = ", ".join(sorted(shown)) or "none"
+    return f"rails: this board shows no {', '.join(absent)}, so its gain and offset are not used; it shows {names}"
 
 
 def _now() -> str:

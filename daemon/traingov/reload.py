@@ -19,7 +19,7 @@ from .telemetry.rails import RailRule
 
 log = logging.getLogger("traingov.reload")
 
-LIVE = ("cap", "cap_sources", "policy", "objective", "log_level")
+LIVE = ("cap", "cap_sources", "policy", "objective", "guard", "rails", "log_level")
 """Keys that take effect at once; all others are read at the start only."""
 
 

@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="use these files over the defaults instead of /etc/traingov (may be given several times)",
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="write every event and action to FILE")
+    parser.add_argument("--version", action=_Version)
     options = parser.parse_args(argv)
     try:
         config = load_config(options.config, check_apart)
@@ -68,6 +69,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         listener.stop()
 
 
+class _Version(argparse.Action):
+    """``--version``: the installed package's, looked up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and end")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+        try:
+            print(f"traingovd, version {version('traingov')}")
+        except PackageNotFoundError:
+            parser.exit(1, "traingovd: no version: traingov runs from a source tree without its metadata\n")
+        parser.exit()
+
+
 async def _serve(config: Config, table: RailTable, record: Path | None, files: Sequence[Path] | None) -> int:
     os.makedirs(config.state_dir, mode=0o755, exist_ok=True)
     _restore_leftover(config)
@@ -79,7 +96,7 @@ async def _serve(config: Config, table: RailTable, record: Path | None, files: S
 
     worker = DeviceWorker(config.root, config.state_dir, wrote)
     board = worker.find()
-    sampler = Sampler(table, board.name, _say_rule)
+    sampler = Sampler(table, board.name, _say_rule, config.corrections)
     telemetry = choose(config.telemetry, config.root, config.tegrastats)
     log.log(logging.INFO if telemetry.usable else logging.WARNING, "telemetry: %s: %s", telemetry.name, telemetry.why)
     settings = at_pace_of(telemetry.name, config.settings(sampler.rule))

@@ -26,6 +26,26 @@ class RailTableError(ValueError):
 
 
 @dataclass(frozen=True)
+class Correction:
+    """What somebody measured of a rail's sensor: true watts are ``gain`` times the reading plus ``offset_w``.
+
+    The result stays what it is, below zero too: a rail's small negative reading is a sensor's zero error, and a sum
+    that is not above zero counts as no reading where the sample is made.
+    """
+
+    gain: float = 1.0
+    offset_w: float = 0.0
+
+    def __call__(self, power_w: float) -> float:
+        return self.gain * power_w + self.offset_w
+
+    def __str__(self) -> str:
+        return f"times {self.gain:g}" + (
+            f" {'+' if self.offset_w > 0 else '-'} {abs(self.offset_w):g} W" if self.offset_w else ""
+        )
+
+
+@dataclass(frozen=True)
 class RailRule:
     """How one board's rails are read.
 
@@ -144,6 +164,11 @@ class RailTable:
                 base = own or RailRule("unknown", "unknown board", (), ())
                 return replace(base, input_rails=(rail,), compute_rails=(), other_rails=())
         return own or RailRule("unknown", "unknown board", (), ())
+
+
+def check_board_file(path: Path) -> None:
+    """Read one board file. Raises RailTableError naming the file and the key."""
+    _read_board(path)
 
 
 def _normalised(name: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from traingov_policies.events import Sample
 
-from .rails import RailRule, RailTable
+from .rails import Correction, RailRule, RailTable
 from .tegrastats import Reading
 
 _RULES_KEPT = 64
@@ -17,9 +18,17 @@ class Sampler:
     """Turns readings into samples. The rail rule is chosen by what readings show, and again when that changes.
 
     ``on_rule`` is told a newly chosen rule and the rails that it does not know, at most every ten seconds.
+    ``corrections`` (by rail) are applied before rails are added up; ``absent`` are those of them whose rail the present
+    readings do not show.
     """
 
-    def __init__(self, table: RailTable, board_name: str, on_rule: Callable[[RailRule, tuple[str, ...]], None]) -> None:
+    def __init__(
+        self,
+        table: RailTable,
+        board_name: str,
+        on_rule: Callable[[RailRule, tuple[str, ...]], None],
+        corrections: Mapping[str, Correction] | None = None,
+    ) -> None:
         self._table = table
         self._board_name = board_name
         self._on_rule = on_rule
@@ -27,9 +36,26 @@ class Sampler:
         self._rules: dict[frozenset[str], RailRule] = {}
         self._told_s = float("-inf")
         self.rule = table.rule_for((), board_name)
+        self.corrections = dict(corrections or {})
+        self.absent: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """What makes up input and compute power, and what is corrected, in one line."""
+        corrected = "; ".join(f"{name} {how}" for name, how in sorted(self.corrections.items()))
+        return self.rule.describe() + (f"; corrected: {corrected}" if corrected else "")
+
+    def correct(self, corrections: Mapping[str, Correction]) -> None:
+        """Other corrections from now on."""
+        self.corrections = dict(corrections)
+        self._rails = None
+
+    def corrected(self, reading: Reading) -> Reading:
+        """The reading with its rails corrected; itself where there is nothing to correct."""
+        found = {name: self.corrections[name](w) for name, w in reading.rails_w.items() if name in self.corrections}
+        return replace(reading, rails_w={**reading.rails_w, **found}) if found else reading
 
     def sample(self, t_s: float, reading: Reading) -> Sample:
-        """The sample of one reading that arrived at ``t_s``."""
+        """The sample of one reading, corrected before, that arrived at ``t_s``."""
         rails = reading.rails_w
         if self._rails is None or rails.keys() != self._rails:
             self._rails = frozenset(rails)
@@ -42,6 +68,7 @@ class Sampler:
                     self._told_s = t_s
                     self._on_rule(known, known.unknown(rails))
             self.rule = known
+            self.absent = tuple(sorted(name for name in self.corrections if name not in rails))
         temperatures = reading.temperatures_celsius
         power = self.rule.input_power_w(rails)
         return Sample(
