@@ -17,7 +17,7 @@ SOCTHERM = "sys/devices/platform/bpmp/bpmp:soctherm/hwmon/hwmon1"
 BATTERY = "sys/devices/platform/battery/power_supply/BAT0"
 SUPPLIES = "sys/class/power_supply"
 _UCSI = "sys/devices/platform/bus@0/c240000.i2c/i2c-1/1-0008/power_supply/ucsi-source-psy-1-00081"
-_FOLLOWS_DIE = 0.9  # zones with at least this weight are throttled by
+FOLLOWS_DIE = 0.9  # zones of at least this weight have trip points
 
 
 def fixed(spec: BoardSpec, files: dict[str, str], links: dict[str, str]) -> None:
@@ -25,14 +25,14 @@ def fixed(spec: BoardSpec, files: dict[str, str], links: dict[str, str]) -> None
     for i, zone in enumerate(spec.zones):
         path = f"{ZONES}/thermal_zone{i}"
         files[f"{path}/type"] = zone.name + "\n"
-        if zone.weight >= _FOLLOWS_DIE and not zone.unreadable:
+        if zone.weight >= FOLLOWS_DIE and not zone.unreadable:
             trips = (("passive", spec.thermal.trip_celsius), ("critical", spec.thermal.critical_celsius))
             for n, (kind, celsius) in enumerate(trips):
                 files[f"{path}/trip_point_{n}_type"] = kind + "\n"
                 # A zone beside the die reads a little more or less than it: its trip point is shifted likewise.
                 files[f"{path}/trip_point_{n}_temp"] = f"{int((celsius + zone.offset_celsius) * 1000)}\n"
         links[f"sys/class/thermal/thermal_zone{i}"] = path
-    for i, (kind, most) in enumerate(_cooling(spec)):
+    for i, (kind, _, most) in enumerate(cooling(spec, 0)):
         path = f"{ZONES}/cooling_device{i}"
         files |= {f"{path}/type": kind + "\n", f"{path}/cur_state": "0\n", f"{path}/max_state": f"{most}\n"}
         links[f"sys/class/thermal/cooling_device{i}"] = path
@@ -52,10 +52,8 @@ def fixed(spec: BoardSpec, files: dict[str, str], links: dict[str, str]) -> None
 def moving(spec: BoardSpec, snapshot: Snapshot) -> dict[str, str]:
     """What moves by itself: cooling states, over-current counters, the memory's clock."""
     files: dict[str, str] = {}
-    steps = snapshot.throttle_steps
-    for i, (kind, _) in enumerate(_cooling(spec)):
-        if kind != "pwm-fan":
-            files[f"{ZONES}/cooling_device{i}/cur_state"] = f"{int(steps > 0) if kind.endswith('alert') else steps}\n"
+    for i, (_, state, _) in enumerate(cooling(spec, snapshot.throttle_steps)):
+        files[f"{ZONES}/cooling_device{i}/cur_state"] = f"{state}\n"
     if spec.over_current_counters:
         for n, count in enumerate(snapshot.oc_events, 1):
             files[f"{SOCTHERM}/oc{n}_event_cnt"] = f"{count}\n"
@@ -106,8 +104,14 @@ def _limits(prefix: str, limits: CurrentLimits) -> dict[str, str]:
     return {f"{prefix}_max": f"{round(limits.max_a * 1000)}\n", f"{prefix}_crit": f"{round(limits.crit_a * 1000)}\n"}
 
 
-def _cooling(spec: BoardSpec) -> tuple[tuple[str, int], ...]:
-    """Kind and largest state of each cooling device."""
+def cooling(spec: BoardSpec, throttle_steps: int) -> tuple[tuple[str, int, int], ...]:
+    """Kind, state and largest state of each cooling device, with heat taking away that many clock steps."""
     steps = len(spec.gpu.frequencies_hz) - 1
-    throttle = f"devfreq-{spec.gpu.devfreq}" if spec.gpu.order == "clamp" else "gpu-balanced"
-    return (("pwm-fan", 3), ("cpu-throttle-alert", 1), ("gpu-throttle-alert", 1), (throttle, steps))
+    clock = f"devfreq-{spec.gpu.devfreq}" if spec.gpu.order == "clamp" else "gpu-balanced"
+    alert = int(throttle_steps > 0)
+    return (
+        ("pwm-fan", 0, 3),
+        ("cpu-throttle-alert", alert, 1),
+        ("gpu-throttle-alert", alert, 1),
+        (clock, throttle_steps, steps),
+    )

@@ -16,7 +16,7 @@ from traingov_policies.actions import (
     SetGpuBounds,
     SetSamplingInterval,
 )
-from traingov_policies.events import CapChanged, Event, JobRegistered, KnobReadBack, Tick
+from traingov_policies.events import BoardFound, CapChanged, Event, JobRegistered, KnobReadBack, Stored, Tick
 from traingov_policies.governor import Governor
 from traingov_policies.ledger import JobSummary, Ledger
 from traingov_policies.lut import Lut
@@ -27,6 +27,7 @@ from traingov_policies.values import Board, Cap, Features
 from ..board.boardspec import BoardSpec
 from ..board.physics import VirtualBoard
 from ..surface import Surface
+from .health import Health
 from .job import MESSAGE_S, Progress, TwinJob
 from .knob import Knob
 from .recording import Recording
@@ -91,6 +92,7 @@ class Twin:
         self.recording = Recording(self.identity, self.settings, cap) if record else None
         self.telemetry_on = True
         self._telemetry = Telemetry(self.board)
+        self._health = Health(self.board)
         self._knob = Knob(self.board, self._wrote)
         self._t_s = start_s
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -287,9 +289,30 @@ class Twin:
             return
         self._at(self._t_s + TICK_S, self._tick)
         self.feed(Tick(self._t_s))
+        for event in self._health.due(self._t_s):
+            self.feed(event)
         if self._t_s >= self._next_look_s:
             self._next_look_s = self._t_s + LOOK_S
             self.feed(KnobReadBack(self._t_s, None, None, *self._knob.bounds))
+            self._look_at_mode()
+
+    def _look_at_mode(self) -> None:
+        """A power-mode change in mid-run is found by the status file, once a second; tables are kept by mode."""
+        if self.board.power_mode.name == self.identity.power_mode:
+            return
+        self.identity = identity(self.board)
+        stored = tuple(
+            Stored(
+                name, next((t for t in reversed(self._tables(name)) if t.power_mode == self.identity.power_mode), None)
+            )
+            for name, job in self.jobs.items()
+            if job.running
+        )
+        self.feed(BoardFound(self._t_s, self.identity, stored))
+
+    def _tables(self, job: str) -> list[Lut]:
+        """Every table of ``job`` that was to be kept, in order."""
+        return [action.lut for _, action in self.actions if isinstance(action, PersistLut) and action.job == job]
 
 
 def _all_ended(twin: Twin) -> bool:
@@ -301,6 +324,7 @@ def identity(board: VirtualBoard) -> Board:
     spec = board.spec
     words = spec.release.replace(",", " ").split()
     release = f"{words[1]}.{words[words.index('REVISION:') + 1]}"
-    top = board.clock.bounds()[1]
+    cap_hz = board.power_mode.gpu_max_hz
+    top = spec.gpu.frequencies_hz[-1] if cap_hz is None else cap_hz
     clocks = tuple(hz for hz in spec.gpu.frequencies_hz if hz <= top)
     return Board(spec.model, release, board.power_mode.name, clocks)

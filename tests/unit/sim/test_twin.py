@@ -15,6 +15,7 @@ from traingov_policies.settings import Settings
 from traingov_policies.values import Cap, Objective, PolicyName
 from traingov_sim.board.boardspec import load_board, noiseless
 from traingov_sim.board.observed import Contention
+from traingov_sim.board.overcurrent import CurrentLimits
 from traingov_sim.surface import mean_power_w, peak_power_w, step_time_s
 from traingov_sim.surfaces import NANO_TICKED_HZ, load
 from traingov_sim.twin import SamplesToAccuracy, Steps, Twin, coarse, settings_for
@@ -233,13 +234,31 @@ def test_another_writer_is_noticed_and_the_clock_written_again() -> None:
     assert twin.board.clock.bounds()[1] < 921_600_000
 
 
-def test_a_lower_power_mode_snaps_the_clock_and_that_is_reported() -> None:
+def test_a_lower_power_mode_is_found_within_a_second_or_so_and_its_clocks_are_governed() -> None:
     twin = Twin(NANO, seed=1)
     twin.add_job(DIGITS, (32,), lut=exact_table((32,)))
     twin.at(5.0, lambda t: t.board.set_power_mode(1, t.t_s))
-    twin.run(10)
-    assert twin.governor.snapshot()["conditions"]
+    twin.run(7)
+    assert twin.identity.power_mode == "5W"
+    assert twin.identity.gpu_frequencies_hz[-1] == 614_400_000
     assert twin.board.clock.hz <= 640_000_000
+    twin.run(60)
+    assert twin.lut is not None
+    assert twin.lut.power_mode == "5W"
+
+
+def test_the_twin_tells_heat_and_over_current_as_the_service_does() -> None:
+    twin = Twin(load_board("agx-orin"), seed=1, record=True)
+    twin.add_job(load("agx-orin", "bert-base/mnli"), (32,))
+    twin.at(20.0, lambda t: t.board.over_current.set_limits({"VDD_GPU_SOC": CurrentLimits(crit_a=0.3)}))
+    twin.run(22)
+    assert twin.recording is not None
+    entries = [e for e in twin.recording.entries if e.get("event") in {"Thermals", "OverCurrentCounted"}]
+    assert 20 <= sum(e["event"] == "Thermals" for e in entries) <= 24
+    counted = [e for e in entries if e["event"] == "OverCurrentCounted"]
+    assert counted
+    assert counted[0]["t_s"] == pytest.approx(20.2, abs=0.3)
+    assert sum(dict(e["counts"])["oc3"] for e in counted) <= twin.board.over_current.counts[2]
 
 
 def test_when_the_last_job_ends_the_bounds_come_back() -> None:
