@@ -21,7 +21,9 @@ class GpuSpec:
 
     ``switch_delay_s`` passes between a write to the bounds and the clock following it (measured in public: 0.65 s
     on a Nano, 0.56 s on an AGX). ``snap``: what a bound off the table becomes; ``order``: what happens to a minimum
-    above the maximum, "refuse" (EINVAL) or "clamp"; both as in devfreqnode.DevfreqSettings.
+    above the maximum, "refuse" (EINVAL) or "clamp"; both as in devfreqnode.DevfreqSettings. ``node_name`` is the
+    device tree's name, "" where the device has none; ``load``: whether the driver has a load file (Thor's has not);
+    ``beside`` names further nodes of the same device, for other clocks of the GPU.
     """
 
     device: str
@@ -34,6 +36,8 @@ class GpuSpec:
     switch_delay_s: float
     snap: str
     order: str
+    load: bool = True
+    beside: tuple[str, ...] = ()
 
     @property
     def node(self) -> str:
@@ -90,7 +94,8 @@ class RailSpec:
 
 @dataclass(frozen=True)
 class ChipSpec:
-    """A power monitor's folder: "iio" (R32: rail_name_N, in_powerN_input) or "hwmon" (inN_label, currN_input)."""
+    """A power monitor's folder: "iio" (R32: rail_name_N, in_powerN_input), "hwmon" (inN_label, currN_input) or
+    "ina238" (hwmon too: one channel, power in µW, no label)."""
 
     kind: str
     path: str
@@ -184,18 +189,24 @@ class PowerMode:
 
 @dataclass(frozen=True)
 class TegrastatsSpec:
-    """The line's template, the rails' unit ("" up to R32), and the order of zones (labels) and rails in it."""
+    """The line's template, the rails' unit ("" up to R32), and the order of zones (labels) and rails in it.
+
+    ``with_highest``: rails and zones also show their highest value so far (R39). ``gated_shown``: an unreadable zone
+    is in the line, as -256C (R35).
+    """
 
     template: str
     unit: str
     stamped: bool
     zones: tuple[str, ...]
     rails: tuple[str, ...]
+    with_highest: bool = False
+    gated_shown: bool = False
 
 
 @dataclass(frozen=True)
 class BoardSpec:
-    """A board, complete."""
+    """A board, complete. ``note`` says what of it is known from public sources and what is assumed."""
 
     name: str
     model: str
@@ -215,6 +226,7 @@ class BoardSpec:
     default_power_mode: int
     tegrastats: TegrastatsSpec
     emc: EmcSpec
+    note: str
     over_current_counters: bool = field(default=False)
 
     def power_mode(self, mode_id: int) -> PowerMode:

@@ -66,11 +66,10 @@ def mode(board: VirtualBoard) -> dict[str, str]:
 def clocks(spec: BoardSpec, hz: int, load: float) -> dict[str, str]:
     """The GPU's clock and load (per mille), refreshed most often."""
     node = spec.gpu.node
-    return {
-        f"{node}/cur_freq": f"{hz}\n",
-        f"{node}/target_freq": f"{hz}\n",
-        f"{spec.gpu.device}/load": f"{round(load * 1000)}\n",
-    }
+    files = {f"{node}/cur_freq": f"{hz}\n", f"{node}/target_freq": f"{hz}\n"}
+    if spec.gpu.load:
+        files[f"{spec.gpu.device}/load"] = f"{round(load * 1000)}\n"
+    return files
 
 
 def changing(spec: BoardSpec, snapshot: Snapshot) -> dict[str, str]:
@@ -83,17 +82,17 @@ def changing(spec: BoardSpec, snapshot: Snapshot) -> dict[str, str]:
         files[f"{chip.path}/{volts}"] = f"{shown[0]}\n"
         files[f"{chip.path}/{amperes}"] = f"{shown[1]}\n"
         if watts is not None:
-            files[f"{chip.path}/{watts}"] = f"{shown[2]}\n"
+            files[f"{chip.path}/{watts}"] = f"{shown[2]}{'000' if reading and chip.kind == 'ina238' else ''}\n"
     for i, value in enumerate(snapshot.temperatures_celsius):
         files[f"{ZONES}/thermal_zone{i}/temp"] = "\n" if value is None else f"{int(value * 1000)}\n"
     return files | health.moving(spec, snapshot)
 
 
 def channel_files(kind: str, channel: int) -> tuple[str, str, str | None]:
-    """Names of a channel's voltage (mV), current (mA) and power (mW) file; hwmon has no power file."""
+    """Names of a channel's voltage (mV), current (mA) and power file (iio: mW, INA238: µW; hwmon has none)."""
     if kind == "iio":
         return f"in_voltage{channel}_input", f"in_current{channel}_input", f"in_power{channel}_input"
-    return f"in{channel + 1}_input", f"curr{channel + 1}_input", None
+    return f"in{channel + 1}_input", f"curr{channel + 1}_input", "power1_input" if kind == "ina238" else None
 
 
 def nvpmodel_conf(spec: BoardSpec) -> str:
@@ -117,8 +116,15 @@ def _gpu(spec: BoardSpec, out: Entries) -> None:
         f"{gpu.node}/available_frequencies": " ".join(map(str, gpu.frequencies_hz)) + "\n",
         f"{gpu.node}/available_governors": " ".join(gpu.governors) + "\n",
         f"{gpu.node}/polling_interval": "50\n",
-        f"{gpu.device}/of_node/name": gpu.node_name + "\0",
     }
+    if gpu.node_name:
+        out.files[f"{gpu.device}/of_node/name"] = gpu.node_name + "\0"
+    for name in gpu.beside:
+        beside = f"{gpu.device}/devfreq/{name}"
+        for bound, hz in (("min", 0), ("cur", 0), ("max", -1)):
+            out.files[f"{beside}/{bound}_freq"] = f"{gpu.frequencies_hz[hz]}\n"
+        out.files[f"{beside}/governor"] = gpu.default_governor + "\n"
+        out.links[f"sys/class/devfreq/{name}"] = beside
     out.links[f"{gpu.node}/device"] = gpu.device
     out.links[f"sys/class/devfreq/{gpu.devfreq}"] = gpu.node
     out.links |= gpu.links
@@ -131,13 +137,16 @@ def _power(spec: BoardSpec, out: Entries) -> None:
         for rail in rails:
             if chip.kind == "iio":
                 out.files[f"{chip.path}/rail_name_{rail.channel}"] = rail.name + "\n"
-            else:
-                n = rail.channel + 1
-                out.files[f"{chip.path}/in{n}_label"] = rail.name + "\n"
+            elif chip.kind == "hwmon":
+                out.files[f"{chip.path}/in{rail.channel + 1}_label"] = rail.name + "\n"
         if chip.kind == "hwmon":
             out.files[f"{chip.path}/in7_label"] = "sum of shunt voltages\n"
             out.files[f"{chip.path}/in7_input"] = "0\n"
-            out.links[f"sys/class/hwmon/{chip.path.rsplit('/', 1)[1]}"] = chip.path
+        number = chip.path.rsplit("/", 1)[1]
+        device = chip.path.removesuffix(f"/{number}").removesuffix("/hwmon")
+        out.files[f"{device}/name"] = chip.label + "\n"
+        out.links[f"sys/bus/i2c/devices/{device.rsplit('/', 1)[1]}"] = device
+        out.links[f"sys/bus/iio/devices/{number}" if chip.kind == "iio" else f"sys/class/hwmon/{number}"] = chip.path
 
 
 def _cpu(spec: BoardSpec, out: Entries) -> None:

@@ -41,6 +41,7 @@ WORKLOAD_PARAMETERS = (
     *("host_step_s", "host_sample_s", "update_s", "update_scaling", "activity", "stall_activity", "lane_activity"),
 )
 TIME_PARAMETERS = (*("compute_s", "memory_s", "memory_step_s", "launch_s", "host_step_s", "host_sample_s", "update_s"),)
+POWER_PARAMETERS = ("idle_w", "leakage_w", "dynamic_w", "memory_w", "cpu_host_w", "cpu_wait_w")
 
 VOLTAGE_STEP = 0.02  # of V_max: about what the boards' regulators resolve
 _HOST_MEMORY = 0.15  # share of memory_w that preparing a batch draws

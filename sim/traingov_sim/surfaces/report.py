@@ -26,7 +26,11 @@ def _surface(data: dict[str, Any]) -> Iterator[str]:
     yield f"### {data['board']}: {data['workload']}"
     yield ""
     if "derived_from" in data:
-        yield f"The surface of {data['derived_from']} with every time multiplied by {data['time_scale']:.4g}."
+        text = f"The surface of {data['derived_from']} with every time multiplied by {data['time_scale']:.4g}"
+        if "derived_board" in data:
+            text = text.replace("The surface", f"Predicted, not calibrated: {data['derived_board']}'s surface", 1)
+            text += f" and every power by {data['power_scale']:.3g}"
+        yield f"{text}."
         yield ""
         return
     c = data["calibration"]

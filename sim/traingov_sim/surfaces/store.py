@@ -1,7 +1,7 @@
 """The shipped surfaces: one JSON file each, ``traingov-sim.surface/1``, and how they are read.
 
-A file holds the generator's parameters and how they were found; or it names another surface of its board and a
-factor on its times (``derived_from``, ``time_scale``).
+A file holds the generator's parameters and how they were found; or it names another surface, of its own board or
+of ``derived_board``, and factors on its times and powers (``derived_from``, ``time_scale``, ``power_scale``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from .clocks import CLOCKS_HZ
-from .generator import BOARD_PARAMETERS, TIME_PARAMETERS, WORKLOAD_PARAMETERS, GeneratedSurface
+from .generator import (
+    BOARD_PARAMETERS,
+    POWER_PARAMETERS,
+    TIME_PARAMETERS,
+    WORKLOAD_PARAMETERS,
+    GeneratedSurface,
+)
 
 SCHEMA = "traingov-sim.surface/1"
 DIRECTORY = Path(__file__).resolve().parent.parent / "data" / "surfaces"
@@ -26,8 +32,9 @@ def path_of(board: str, workload: str, directory: Path = DIRECTORY) -> Path:
 def names(board: str) -> list[str]:
     """The workloads that have a surface on ``board``, sorted. Raises KeyError, naming the boards, for another."""
     _check_board(board)
-    files = DIRECTORY.glob(f"{board}-*.json")
-    return sorted(str(json.loads(path.read_text(encoding="utf-8"))["workload"]) for path in files)
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in DIRECTORY.glob(f"{board}-*.json")]
+    # "tx2" is also how the files of "tx2-nx" begin.
+    return sorted(str(data["workload"]) for data in files if data["board"] == board)
 
 
 def read(board: str, workload: str) -> dict[str, Any]:
@@ -37,6 +44,8 @@ def read(board: str, workload: str) -> dict[str, Any]:
     if "\\" in workload or ".." in workload or not path.is_file():
         raise KeyError(f"no surface of {workload!r} on {board}; known: {', '.join(names(board))}")
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if data.get("board") != board:
+        raise KeyError(f"no surface of {workload!r} on {board}; known: {', '.join(names(board))}")
     if data.get("schema") != SCHEMA:
         raise ValueError(f"{path}: schema is {data.get('schema')!r}, expected {SCHEMA!r}")
     return data
@@ -47,9 +56,12 @@ def load(board: str, workload: str) -> GeneratedSurface:
     """The surface of ``workload`` on ``board``. Raises KeyError with the known names."""
     data = read(board, workload)
     if "derived_from" in data:
-        base, scale = load(board, data["derived_from"]), float(data["time_scale"])
-        parameters = {n: v * (scale if n in TIME_PARAMETERS else 1.0) for n, v in base.parameters.items()}
-        irregularities = dict(base.irregularities)
+        base = load(data.get("derived_board", board), data["derived_from"])
+        factors = dict.fromkeys(TIME_PARAMETERS, float(data["time_scale"]))
+        factors |= dict.fromkeys(POWER_PARAMETERS, float(data.get("power_scale", 1.0)))
+        parameters = {n: v * factors.get(n, 1.0) for n, v in base.parameters.items()}
+        # Irregularities belong to a board's clocks.
+        irregularities = dict(base.irregularities) if base.board == board else {}
     else:
         parameters = {name: float(data["parameters"][name]) for name in BOARD_PARAMETERS + WORKLOAD_PARAMETERS}
         irregularities = {int(hz): float(factor) for hz, factor in data.get("irregularities", {}).items()}

@@ -351,5 +351,5 @@ def test_the_rails_of_a_board_add_up_to_its_input_power(name: str) -> None:
 
 
 def test_an_unknown_board_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ValueError, match="choose one of agx-orin, nano, tx2-nx"):
-        load_board("thor")
+    with pytest.raises(ValueError, match="choose one of agx-orin, .*nano, .*tx2-nx"):
+        load_board("vega")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -44,10 +45,12 @@ def test_the_tree_holds_what_identifies_the_board_and_its_clock(name: str, tmp_p
     assert len((virtual.root / "proc/sys/kernel/random/boot_id").read_text().strip()) == 36
     assert virtual.read("available_frequencies").split() == [str(hz) for hz in spec.gpu.frequencies_hz]
     assert virtual.read("cur_freq") == str(spec.gpu.frequencies_hz[0])
-    assert (virtual.node / "device" / "of_node" / "name").read_text() == spec.gpu.node_name + "\0"
-    assert (virtual.node / "device" / "load").read_text().strip() == "0"
+    of_node, load = virtual.node / "device" / "of_node" / "name", virtual.node / "device" / "load"
+    assert not of_node.exists() if spec.gpu.node_name == "" else of_node.read_text() == spec.gpu.node_name + "\0"
+    assert load.read_text().strip() == "0" if spec.gpu.load else not load.exists()
     assert f"ID={spec.default_power_mode}" in (virtual.root / "etc/nvpmodel.conf").read_text()
-    assert (virtual.root / "var/lib/nvpmodel/status").read_text() == "pmode:0000 fmode:fanNull\n"
+    status = (virtual.root / "var/lib/nvpmodel/status").read_text()
+    assert status == f"pmode:{spec.default_power_mode:04d} fmode:fanNull\n"
 
 
 @pytest.mark.parametrize("name", board_names())
@@ -72,6 +75,9 @@ def test_the_power_monitors_files_agree_with_the_sensors(name: str, tmp_path: Pa
         if chip.kind == "iio":
             assert (folder / f"rail_name_{n}").read_text().strip() == rail.name
             assert int((folder / f"in_power{n}_input").read_text()) == reading.milliwatts
+        elif chip.kind == "ina238":
+            assert int((folder / "power1_input").read_text()) == reading.milliwatts * 1000
+            assert not (folder / "in1_label").exists()
         else:
             assert (folder / f"in{n + 1}_label").read_text().strip() == rail.name
             volts = int((folder / f"in{n + 1}_input").read_text())
@@ -258,3 +264,25 @@ def test_the_memorys_clock_is_shown_and_follows_its_cap(name: str, tmp_path: Pat
     assert shown["rate"].read_text().strip() == str(emc.frequencies_hz[1])
     if "cap" in shown:
         assert shown["cap"].read_text().strip() == str(emc.frequencies_hz[1])
+
+
+def test_thor_has_a_node_for_each_clock_of_its_gpu_and_one_for_the_memory(tmp_path: Path) -> None:
+    virtual = Virtual("thor", tmp_path / "root")
+    nodes = {path.name for path in (virtual.root / "sys/class/devfreq").iterdir()}
+    assert nodes == {"gpu-gpc-0", "gpu-nvd-0", "bwmgr"}
+    assert (virtual.root / "sys/class/devfreq/bwmgr/cur_freq").read_text() == "4266000000\n"
+    assert (virtual.root / "sys/class/devfreq/gpu-nvd-0/max_freq").read_text() == "1575000000\n"
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_a_power_monitor_is_reached_by_its_driver_its_bus_address_and_its_class(name: str, tmp_path: Path) -> None:
+    virtual = Virtual(name, tmp_path / "root")
+    for chip in virtual.board.spec.chips:
+        folder = virtual.root / chip.path
+        address = next(part for part in Path(chip.path).parts if re.fullmatch(r"\d-00\d\d", part))
+        device = virtual.root / "sys/bus/i2c/devices" / address
+        assert (device / "name").read_text() == chip.label + "\n"
+        listed = "iio/devices" if chip.kind == "iio" else "class/hwmon"
+        above = virtual.root / "sys" / (f"bus/{listed}" if chip.kind == "iio" else listed)
+        assert (above / folder.name).resolve() == folder.resolve()
+        assert folder.resolve().is_relative_to(device.resolve())
