@@ -89,8 +89,9 @@ class JobTotals:
 
     def registered(self, job: str) -> None:
         """Give ``job`` a label of its own if one is free, or one that a job which ended leaves."""
-        if job not in self._ended and len(self._running) + len(self._ended) >= self._most:
-            oldest = next(iter(self._ended), None)
+        labels = self._running | self._ended.keys()
+        if job not in labels and len(labels) >= self._most:
+            oldest = next((name for name in self._ended if name not in self._running), None)
             if oldest is None:
                 return
             self._add_to_other(self._ended.pop(oldest))
