@@ -84,7 +84,7 @@ class Config:
             guard=self.guard(rule),
             search=_search(v["energy"]),
             idle=IdleSettings(**v["idle"]),
-            following=FollowSettings(**v["following"]),
+            following=_following(v["following"]),
             sampling_interval_s=v["sampling"]["interval_s"],
             idle_interval_s=v["sampling"]["idle_interval_s"],
             stale_after_s=v["sampling"]["stale_after_s"],
@@ -203,6 +203,13 @@ def load_tree(name: str) -> Tree:
         raise ConfigError(f"energy.tree: {path} cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"energy.tree: {path}: {error}") from None
+
+
+def _following(values: Mapping[str, Any]) -> FollowSettings:
+    try:
+        return FollowSettings(**values)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _search(values: Mapping[str, Any]) -> SearchSettings:
