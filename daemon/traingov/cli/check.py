@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import jsonschema
@@ -22,6 +25,8 @@ from traingov_policies.tree import SCHEMA as TREE
 from traingov_policies.tree import Tree
 
 from ..config import ConfigError, load_config
+from ..telemetry.rails import SCHEMA as BOARD
+from ..telemetry.rails import RailTableError, check_board_file
 from .errors import WrongInput, read_json
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], object]] = {
@@ -30,13 +35,14 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     TREE: Tree.from_json,
     CURVE: Curve.from_json,
 }
+_BOARD_LINE = re.compile(r"^schema:\s*[\"']?traingov\.board/", re.MULTILINE)
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def command(files: tuple[str, ...]) -> None:
-    """Check configuration (YAML), lookup tables, relation vectors, trees, recordings; exit status 2 if one is wrong."""
+    """Check settings, boards, tables, relation vectors, trees and recordings; exit status 2 if one is wrong."""
     wrong = 0
     for path in files:
         try:
@@ -53,12 +59,8 @@ def command(files: tuple[str, ...]) -> None:
 def check(path: str) -> str:
     """What kind of file ``path`` is. Raises WrongInput with one line when it is wrong."""
     if path.endswith((".yaml", ".yml")):
-        try:
-            load_config([Path(path)])
-        except ConfigError as error:
-            raise WrongInput(str(error)) from None
-        return "configuration"
-    if path.endswith(".jsonl"):
+        return _check_yaml(Path(path))
+    if path.endswith((".jsonl", ".jsonl.gz")):
         return _check_recording(path)
     data = read_json(path)
     schema = data.get("schema") if isinstance(data, dict) else None
@@ -76,9 +78,24 @@ def check(path: str) -> str:
     return str(schema)
 
 
+def _check_yaml(path: Path) -> str:
+    """A board file says so in its first key, schema; any other YAML is a configuration."""
+    try:
+        if _BOARD_LINE.search(path.read_text(encoding="utf-8")):
+            check_board_file(path)
+            return BOARD
+        load_config([path])
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except (ConfigError, RailTableError) as error:
+        raise WrongInput(str(error)) from None
+    return "configuration"
+
+
 def _check_recording(path: str) -> str:
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with _opened(path) as file:
+            number = 0
             for number, line in enumerate(file, 1):
                 try:
                     entry = json.loads(line)
@@ -88,6 +105,12 @@ def _check_recording(path: str) -> str:
                         decode_event(entry)
                 except (ValueError, KeyError, AttributeError, TypeError) as error:
                     raise WrongInput(f"{path}:{number}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongInput(f"{path}: cannot be read: {error}") from None
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise WrongInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if number == 0:
+        raise WrongInput(f"{path}: is empty: a recording begins with its header")
     return RECORDING
+
+
+def _opened(path: str) -> IO[str]:
+    return gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else Path(path).open(encoding="utf-8")

@@ -58,7 +58,8 @@ def _line(run: dict[str, Any]) -> str:
     """A run in one line."""
     return (
         f"{run['run']:>4}  {date_time(run['started_at'])}  {run['job']}, {run['policy']}: "
-        f"{duration(run['elapsed_s'])}, {run['samples']} samples, {energy(run['input_energy_j'])}{_flags(run)}, {_end(run)}"
+        f"{duration(run['elapsed_s'])}, {run['samples']} samples, "
+        f"{energy(run['input_energy_j'])}{_flags(run)}, {_end(run)}"
     )
 
 

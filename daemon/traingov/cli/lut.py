@@ -203,6 +203,43 @@ def diff(
         click.echo(f"the choice {under} changes from {points[0] or 'none'} to {points[1] or 'none'}")
 
 
+@group.command("forget")
+@click.argument("table")
+@_state_dir
+@click.option("--json", "as_json", is_flag=True)
+def forget(table: str, state_dir: Path, as_json: bool) -> None:
+    """Take TABLE out of the store, so that its workload is profiled anew; a copy stays in STATE/forgotten.
+
+    A running service holds its tables in memory: restart it to have it forget too.
+    """
+    entry = _own_entry(table, state_dir)
+    # Its place below STATE is kept, so that moving the copy back is all it takes.
+    kept = state_dir / "forgotten" / entry.path.relative_to(state_dir)
+    number = next(n for n in range(1, 10_000) if not kept.with_name(f"{kept.stem}.{n}.json").exists())
+    kept = kept.with_name(f"{kept.stem}.{number}.json")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        entry.path.rename(kept)
+    except OSError as error:
+        raise Failure(f"{error.filename}: {error.strerror or error}") from None
+    if as_json:
+        print_json({"forgotten": str(entry.path), "kept_as": str(kept)})
+    else:
+        click.echo(f"forgot {entry.path}, kept as {kept}; a running service forgets it at its next start")
+
+
+def _own_entry(name: str, state_dir: Path) -> Entry:
+    """The file of this machine's store that ``name`` means: its path, signature or workload. Raises WrongInput."""
+    own = [e for e in entries(state_dir) if e.kind != "shipped"]
+    found = [e for e in own if Path(name).absolute() == e.path.absolute()] or [e for e in own if e.signature == name]
+    found = found or [e for e in own if e.lut is not None and e.lut.workload == name]
+    if not found:
+        raise WrongInput(f"no table {name!r} in {state_dir}; `traingov lut list` shows what there is")
+    if len(found) > 1:
+        raise WrongInput(f"{len(found)} tables are called {name!r}; give the file of one: {_paths(found)}")
+    return found[0]
+
+
 def _choice(
     lut: Lut, relation: RelationVector | None, cap_w: float | None, objective: str, violation_probability: float
 ) -> Choice | None:

@@ -37,6 +37,7 @@ from .tegrastats_tool import write_tool
 POLL_S = 0.01
 REFRESH_CLOCKS_S = 0.05
 REFRESH_ALL_S = 0.1
+_MARK = ".virtual-board"  # in a folder that is a board's
 SurfaceLoader = Callable[[str, str], Surface]
 
 
@@ -241,6 +242,19 @@ class BoardProcess:
         connection.socket.close()
 
 
+def _take(folder: Path) -> None:
+    """Make ``folder`` a board's. Raises ValueError where somebody else's files are in it: they would be mixed up."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / _MARK).exists():
+            other = next(iter(sorted(folder.iterdir())), None)
+            if other is not None:
+                raise ValueError(f"{folder} is not empty ({other.name} is in it) and is no board's: name a new folder")
+            (folder / _MARK).write_text("This folder belongs to a virtual board: traingov-sim board --dir.\n")
+    except OSError as error:
+        raise ValueError(f"{error.filename}: {error.strerror}") from None
+
+
 def run_board(
     board: str | BoardSpec,
     directory: Path | None = None,
@@ -261,7 +275,7 @@ def run_board(
     spec = load_board(board) if isinstance(board, str) else board
     temporary = Path(tempfile.mkdtemp(prefix="tgsim-")) if directory is None else None
     folder = (directory or temporary or Path()).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    _take(folder)
     ready = folder / "ready.json"
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):  # before a FUSE mount, which would install its own

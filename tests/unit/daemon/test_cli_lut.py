@@ -258,3 +258,31 @@ def test_only_the_newest_choice_of_a_job_keeps_its_detail_and_only_few_jobs_do()
     held.add(300.0, decision(3.5, "j19"), "2026-01-01T00:00:00Z")
     assert [d["job"] for d in held if "detail" in d].count("j19") == 1
     assert len(json.dumps(list(held))) < 200_000
+
+
+def test_forget_takes_a_table_out_of_the_store_and_keeps_a_copy_that_can_be_moved_back(tmp_path: Path) -> None:
+    store = LutStore(tmp_path / "lut")
+    for _ in range(2):  # the second copy does not take the first one's place
+        store.save(BOARD, "resnet18-abc", LUT)
+        path = store.path(BOARD, "resnet18-abc")
+        answer = json.loads(run("lut", "forget", "resnet18-abc", "--state-dir", tmp_path, "--json").stdout)
+        assert answer["forgotten"] == str(path)
+        assert not path.exists()
+    copies = sorted((tmp_path / "forgotten").rglob("*.json"))
+    assert [copy.name for copy in copies] == ["resnet18-abc.1.json", "resnet18-abc.2.json"]
+    assert copies[0].parent == tmp_path / "forgotten" / path.parent.relative_to(tmp_path)
+    assert "no table" in run("lut", "list", "--state-dir", tmp_path).stdout
+    result = run("lut", "forget", "resnet18", "--state-dir", tmp_path)
+    assert (result.exit_code, "no table 'resnet18'" in result.stderr) == (2, True)
+
+
+def test_forget_moves_a_damaged_file_by_its_path_and_asks_which_of_two(tmp_path: Path) -> None:
+    store = LutStore(tmp_path / "lut")
+    for mode in ("MAXN", "5W"):
+        store.save(replace(BOARD, power_mode=mode), "resnet18-abc", replace(LUT, power_mode=mode))
+    result = run("lut", "forget", "resnet18-abc", "--state-dir", tmp_path)
+    assert (result.exit_code, "2 tables are called" in result.stderr) == (2, True)
+    damaged = store.path(BOARD, "resnet18-abc")
+    damaged.write_text("{")
+    assert run("lut", "forget", damaged, "--state-dir", tmp_path).exit_code == 0
+    assert not damaged.exists()
