@@ -1,0 +1,310 @@
+"""One run of the governor in the twin under a changing cap, against true power and the clairvoyant's progress.
+
+First a prelude that is not counted: the job runs under the series' highest, middle and lowest cap for as long as the
+governor takes to settle, so that its table holds what an earlier day would have left there, on a warm board.
+r is the true one; N(b) = 1 + b / 64 in relative samples (a critical batch size of 64: an assumption).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traingov_policies.actions import AdviseBatch, SetGpuBounds
+from traingov_policies.lut import Lut
+from traingov_policies.relation import RelationVector
+from traingov_policies.values import Cap
+
+from ..board.boardspec import load_board
+from ..surface import Surface
+from ..surfaces import load
+from ..twin import Moment, Twin, settings_for
+from .caps_over_time import CapSeries
+from .clairvoyant import best_progress
+from .regret import Truth
+from .true_power import GRID_S, WINDOW, TruePower
+
+Array = NDArray[np.float64]
+CRITICAL_BATCH = 64
+PRELUDE_MOST_S = 900.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A job on a board."""
+
+    board: str
+    workload: str
+    batch_sizes: tuple[int, ...]
+
+    @property
+    def surface(self) -> Surface:
+        """The calibrated surface."""
+        return load(self.board, self.workload)
+
+    @property
+    def samples(self) -> Array:
+        """N per batch size, relative."""
+        return 1 + np.array(self.batch_sizes) / CRITICAL_BATCH
+
+    @property
+    def relation(self) -> RelationVector:
+        """r, the true one."""
+        n = self.samples
+        return RelationVector(self.workload, self.batch_sizes, tuple(float(x) for x in n / n.max()))
+
+    def truth(self) -> Truth:
+        """The true surface as tables, at settled temperatures."""
+        return Truth.of(self.surface, load_board(self.board), self.batch_sizes, self.samples)
+
+    def cap_range(self) -> tuple[float, float]:
+        """A little above the least and the largest settled peak power of any point."""
+        peak = self.truth().peak_w
+        return 1.05 * float(peak.min()), 1.02 * float(peak.max())
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Where counting began: the moment, the energy used and samples trained by then, decisions made by then."""
+
+    t_s: float
+    joules: float
+    samples: dict[int, int]
+    decisions: int
+
+
+@dataclass(frozen=True)
+class CapRun:
+    """What one run came to. Shares are of the counted windows; energies in joules; ``lost`` against the clairvoyant."""
+
+    setting: Setting
+    series: str
+    seed: int
+    seconds: float
+    windows: int
+    above: float
+    steady_windows: int
+    steady_above: float
+    steady_worst_w: float
+    governed_above: float
+    profiling_s: float
+    sensed_steady_above: float
+    overshoot_j: float
+    steady_overshoot_j: float
+    energy_j: float
+    settling_s: tuple[float, ...]
+    latencies: tuple[int, ...]
+    lost: float
+    lost_staying: float
+    clairvoyant_changes: int
+    batch_changes: int
+    measured: int
+    guard_down: int
+    guard_up: int
+    trace: tuple[tuple[float, float, float, int | None, int | None], ...] = ()
+
+
+def learned(setting: Setting, caps_w: Sequence[float], seed: int, interval_s: float) -> tuple[Lut | None, float]:
+    """The table after the prelude, and the board's temperature at its end."""
+    spec = load_board(setting.board)
+    twin = Twin(spec, settings_for(spec), Cap(caps_w[0]), seed, interval_s)
+    thermal = twin.board.thermal
+    thermal.board_celsius = thermal.ambient_celsius + spec.thermal.board_kelvin_per_w * sum(caps_w) / len(caps_w)
+    twin.add_job(setting.surface, setting.batch_sizes, relation=setting.relation)
+    for cap_w in caps_w:
+        twin.set_cap(Cap(cap_w))
+        twin.run(PRELUDE_MOST_S, until=lambda t: t.settled)
+        twin.run(20.0)
+        twin.run(PRELUDE_MOST_S, until=lambda t: t.settled)
+    return twin.lut, twin.board.thermal.board_celsius
+
+
+def run(setting: Setting, caps: CapSeries, seed: int, interval_s: float, *, keep_trace: bool = False) -> CapRun:
+    """The governor under ``caps``."""
+    low_w, high_w = setting.cap_range()
+    lut, warm = learned(setting, (high_w, (low_w + high_w) / 2, low_w), seed, max(interval_s, 0.05))
+    spec = load_board(setting.board)
+    twin = Twin(spec, settings_for(spec), Cap(caps.at(0.0)), seed + 1, interval_s, trace=True)
+    twin.board.thermal.board_celsius = warm
+    job = twin.add_job(setting.surface, setting.batch_sizes, relation=setting.relation, lut=lut)
+    twin.run(30.0)
+    begun = _Begun(
+        twin.t_s, twin.board.truth(twin.t_s).input_j, dict(job.samples_by_batch), len(twin.decisions)
+    )  # fmt: skip
+    power = TruePower(twin, caps.at(0.0))
+    power.start()
+
+    def change(watts: float) -> Any:
+        def due(t: Twin) -> None:
+            power.cap_w = watts
+            t.set_cap(Cap(watts))
+
+        return due
+
+    for at_s, watts in caps.steps[1:]:
+        twin.at(begun.t_s + at_s, change(watts))
+    twin.run(caps.seconds)
+    power.stop()
+    trained = {b: n - begun.samples.get(b, 0) for b, n in job.samples_by_batch.items()}
+    found = _account(setting, caps, seed, twin, trained=trained, power=power, begun=begun)
+    return replace(found, trace=_thin(_counted(twin, begun.t_s), caps, begun.t_s)) if keep_trace else found
+
+
+def _counted(twin: Twin, begin_s: float) -> list[Moment]:
+    return [m for m in twin.trace or [] if m.t_s >= begin_s]
+
+
+def _account(
+    setting: Setting, caps: CapSeries, seed: int, twin: Twin, *,
+    trained: dict[int, int], power: TruePower, begun: _Begun,
+) -> CapRun:  # fmt: skip
+    mean_w, cap_w, steady = power.windows()
+    above = mean_w >= cap_w
+    spans = profiling_spans(twin, begun.t_s)
+    ends_s = begun.t_s + WINDOW * GRID_S + GRID_S * np.arange(len(mean_w))
+    profiling = np.zeros(len(mean_w), dtype=bool)
+    for begin, end in spans:
+        profiling |= (ends_s > begin) & (ends_s - WINDOW * GRID_S < end)
+    trace = _counted(twin, begun.t_s)
+    sensed = _sensed(trace, caps, begun.t_s)
+    truth = setting.truth()
+    progress = sum(n / float(setting.samples[setting.batch_sizes.index(b)]) for b, n in trained.items())
+    spec = twin.board.spec.power
+    # Stalls strike the clairvoyant as often: a share of its time.
+    stalled = spec.stalls_per_s * sum(spec.stall_s) / 2
+    rates = 1 / truth.seconds / (1 + stalled)
+    best, changes = best_progress(rates, truth.peak_w, caps, batch_change_s=spec.batch_change_s)
+    staying, _ = best_progress(rates, truth.peak_w, caps, batch_change_s=spec.batch_change_s, stay=True)
+    overshoot, steady_overshoot = power.overshoot_j()
+    decisions = twin.decisions[begun.decisions :]
+    batches = [m.batch_size for m in trace if m.batch_size is not None]
+    return CapRun(
+        setting, caps.name, seed, caps.seconds,
+        windows=len(mean_w), above=float(above.mean()),
+        steady_windows=int(steady.sum()), steady_above=_share(above, steady),
+        steady_worst_w=float(np.max((mean_w - cap_w)[steady], initial=0.0)),
+        governed_above=_share(above & steady, steady & ~profiling),
+        profiling_s=sum(end - begin for begin, end in spans),
+        sensed_steady_above=sensed,
+        overshoot_j=overshoot, steady_overshoot_j=steady_overshoot,
+        energy_j=twin.board.truth(twin.t_s).input_j - begun.joules,
+        settling_s=tuple(power.settling_s()),
+        latencies=tuple(latencies(twin, caps, begun.t_s, trace)),
+        lost=1 - progress / best, lost_staying=1 - staying / best, clairvoyant_changes=changes,
+        batch_changes=sum(a != b for a, b in pairwise(batches)),
+        measured=sum(d.kind == "measured" for d in decisions),
+        guard_down=sum(d.kind == "guard-down" for d in decisions),
+        guard_up=sum(d.kind == "guard-up" for d in decisions),
+    )  # fmt: skip
+
+
+def _share(what: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
+    return float(what[among].mean()) if among.any() else 0.0
+
+
+def profiling_spans(twin: Twin, begin_s: float) -> list[tuple[float, float]]:
+    """From each advice to profile to the next advice to train, as far as they lie after ``begin_s``."""
+    spans: list[tuple[float, float]] = []
+    since: float | None = None
+    for t_s, action in twin.actions:
+        if isinstance(action, AdviseBatch):
+            if action.phase == "profile" and since is None:
+                since = t_s
+            elif action.phase != "profile" and since is not None:
+                spans.append((since, t_s))
+                since = None
+    if since is not None:
+        spans.append((since, twin.t_s))
+    return [(max(begin, begin_s), end) for begin, end in spans if end > begin_s]
+
+
+def _sensed(trace: list[Moment], caps: CapSeries, begin_s: float) -> float:
+    """Share of steady windows whose mean of samples is above the cap."""
+    times = np.array([m.t_s - begin_s for m in trace])
+    watts = np.array([np.nan if m.input_power_w is None else m.input_power_w for m in trace])
+    if len(times) < 3:
+        return 0.0
+    width = max(1, round(1.0 / float(np.median(np.diff(times)))))
+    sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(watts))])
+    mean_w = (sums[width:] - sums[:-width]) / width
+    ends = times[width - 1 :]
+    begins = np.array([b for b, _ in caps.steps])
+    levels = np.array([w for _, w in caps.steps])
+    index = np.maximum(0, np.searchsorted(begins, ends, side="right") - 1)
+    fell = [b for (b, w), (_, v) in zip(caps.steps[1:], caps.steps, strict=False) if w < v]
+    last = np.searchsorted(np.array(fell), ends, side="right") - 1
+    since = ends - np.where(last >= 0, np.array([*fell, 0.0])[last], -1e9)
+    steady = since >= 6.0
+    return float((mean_w >= levels[index])[steady].mean()) if steady.any() else 0.0
+
+
+def latencies(twin: Twin, caps: CapSeries, begin_s: float, trace: list[Moment]) -> list[int]:
+    """Samples from a violated window of fresh readings to the guard's next write, one for each violation.
+
+    Violations at the lowest clock are left out: there is nothing to write.
+    Fresh: the window of 1 s began after the dead time of the last write, and the cap has not changed since. A
+    violation that ends by itself within two samples is none; one that goes on unanswered counts with its length.
+    Points that are being measured are left out: there the measurement, not the guard, ends a violation.
+    """
+    dead_s, floor_hz = twin.settings.guard.dead_time_s, twin.board.clock.table[0]
+    writes = [t for t, action in twin.actions if isinstance(action, SetGpuBounds)]
+    changes = [begin_s + b for b, _ in caps.steps]
+    spans = profiling_spans(twin, begin_s)
+    found: list[int] = []
+    window: deque[tuple[float, float]] = deque()
+    total, w, c, blind_s = 0.0, 0, 0, begin_s
+    waiting: int | None = None
+    for moment in trace:
+        t, watts = moment.t_s, moment.input_power_w
+        while w < len(writes) and writes[w] <= t:
+            if waiting is not None:
+                found.append(waiting)
+            waiting, total, w, blind_s = None, 0.0, w + 1, max(blind_s, writes[w] + dead_s)
+            window.clear()
+        if c < len(changes) and changes[c] <= t:
+            waiting, total, c = None, 0.0, c + 1
+            window.clear()
+        if waiting is not None:
+            waiting += 1
+        if t < blind_s or watts is None:
+            continue
+        window.append((t, watts))
+        total += watts
+        while window[0][0] < t - 1.0 + 1e-9:
+            total -= window.popleft()[1]
+        full = t - window[0][0] >= 1.0 - 1.5 * twin.settings.sampling_interval_s
+        violated = full and total / len(window) >= caps.at(t - begin_s)
+        if not violated:
+            if waiting is not None and waiting > 2:
+                found.append(waiting)
+            waiting = None
+        elif waiting is None and not any(begin <= t < end for begin, end in spans):
+            lowest = moment.gpu_frequency_hz is not None and moment.gpu_frequency_hz <= floor_hz
+            waiting = None if lowest else 0
+    return found
+
+
+def _thin(
+    trace: list[Moment], caps: CapSeries, begin_s: float
+) -> tuple[tuple[float, float, float, int | None, int | None], ...]:
+    """Per half second: time, mean power, cap, clock, batch size."""
+    out: list[tuple[float, float, float, int | None, int | None]] = []
+    held: list[float] = []
+    edge = begin_s + 0.5
+    for m in trace:
+        if m.t_s >= edge and held:
+            out.append(
+                (round(edge - begin_s, 1), round(float(np.mean(held)), 3), caps.at(edge - 0.25 - begin_s),
+                 m.gpu_frequency_hz, m.batch_size)
+            )  # fmt: skip
+            held = []
+            edge += 0.5
+        if m.input_power_w is not None:
+            held.append(m.input_power_w)
+    return tuple(out)
