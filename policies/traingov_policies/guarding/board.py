@@ -193,7 +193,7 @@ class BoardWatch:
         running = max(self._before, self._now) if late else self._now
         if not ctx.ours:
             running = self._top
-        lowered = self.over_current.counted(event.t_s, event.counts, running if writes else 0)
+        lowered = self.over_current.counted(event.t_s, event.counts, running if writes else None)
         if lowered:
             hz = ctx.clocks[self.over_current.index] if ctx.clocks else 0
             what = ", ".join(f"{name} by {count}" for name, count in event.counts)

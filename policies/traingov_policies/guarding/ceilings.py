@@ -105,12 +105,15 @@ class OverCurrent:
             self._ceiling.index, self._ceiling.patience_s = self._known[batch_size]
         return not first
 
-    def counted(self, t_s: float, counts: Sequence[tuple[str, int]], running: int) -> bool:
-        """The counters rose by ``counts`` while clock index ``running`` was set. True when the limit was lowered."""
+    def counted(self, t_s: float, counts: Sequence[tuple[str, int]], running: int | None) -> bool:
+        """The counters rose by ``counts`` while clock index ``running`` was set. True when the limit was lowered.
+
+        ``running`` None: nothing can be done about it, as with policy observe.
+        """
         for name, count in counts:
             self.events[name] = self.events.get(name, 0) + count
         self._last_s = t_s
-        return self.enabled and self._ceiling.trouble(t_s, running)
+        return self.enabled and running is not None and self._ceiling.trouble(t_s, running)
 
     def recent(self, t_s: float) -> bool:
         """Whether the counters rose lately: what is measured now is not the clock's own time and power."""
@@ -135,10 +138,10 @@ class Temperature:
     once it is below twice the hysteresis); up after a patience with at least the hysteresis to spare and no rise.
     """
 
-    AHEAD_S = 10.0
-    SPAN_S = 10.0
+    AHEAD_S = 12.0
+    SPAN_S = 6.0
     RISING = 0.02  # kelvins a second that are no standstill
-    DEAD_S = 10.0  # a heat sink takes its time
+    DEAD_S = 6.0  # the rate of the rise shows a lower clock by then
 
     def __init__(self, settings: GuardSettings, top: int) -> None:
         self._all = settings.temperature_ceiling_celsius

@@ -64,7 +64,8 @@ def diagnose(e: Evidence) -> str | None:
     """The verdict, one of VERDICTS, or None when nothing is wrong."""
     if e.over_current:
         return "over-current"
-    if e.slow and (e.cooling is not None or e.near_trip):
+    unseen = e.shown_hz is None and e.time_ratio is None
+    if (e.slow and (e.cooling is not None or e.near_trip)) or (unseen and e.cooling is not None):
         return "thermal-throttling"
     if e.shown_off or (e.differs and e.fits_hz is not None and e.fits_hz != e.set_hz):
         return "clock-not-following"
@@ -88,16 +89,20 @@ def explain(verdict: str, e: Evidence) -> str:
             return f"{clock} is set and reads back, but telemetry shows {(e.shown_hz or 0) / 1e6:.0f} MHz"
         fits = f"; both fit {e.fits_hz / 1e6:.0f} MHz" if e.fits_hz is not None else ""
         return f"{clock} is set and reads back, but {live}{fits}"
-    return f"the clock is right, but {live}: the table no longer fits"
+    return f"the clock is right, but {live}: it no longer fits"
 
 
 def _live(e: Evidence) -> str:
     parts = []
     if e.time_ratio is not None:
-        parts.append(f"steps take {100 * (e.time_ratio - 1):+.0f} %")
+        parts.append(f"steps take {_percent(e.time_ratio)}")
     if e.power_ratio is not None:
-        parts.append(f"power is {100 * (e.power_ratio - 1):+.0f} %")
-    return (" and ".join(parts) or "nothing is known of it") + (" of the table's" if parts else "")
+        parts.append(f"power is {_percent(e.power_ratio)}")
+    return (" and ".join(parts) + " than in the table") if parts else "nothing else is known"
+
+
+def _percent(ratio: float) -> str:
+    return f"{abs(100 * (ratio - 1)):.0f} % {'more' if ratio >= 1 else 'less'}"
 
 
 @dataclass(frozen=True)

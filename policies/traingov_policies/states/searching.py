@@ -124,6 +124,8 @@ class Searching(State):
             return self._tree_moved(*moved, ctx)
         if self._step is None:
             return self._look_again(ctx) if ctx.now_s >= self._again_s else self
+        if ctx.watch.ceiling < self._step.index:
+            return self._advance(ctx)
         if ctx.cap is not None and ctx.guard.limit < self._step.index:
             self._ceiling = min(self._ceiling, ctx.guard.limit)
             return self._advance(ctx)
@@ -223,7 +225,7 @@ class Searching(State):
         return self._settle(ctx) if step is None else self._read(step, ctx)
 
     def _allowed(self, ctx: Context) -> set[int]:
-        allowed = set(range(len(self._clocks)))
+        allowed = set(range(min(len(self._clocks), ctx.watch.ceiling + 1)))
         if ctx.cap is not None:
             allowed &= self._log.within(ctx.cap.power_w, self._ceiling) or {0}
         limit = ctx.settings.search.slowdown_limit
@@ -301,6 +303,8 @@ class Searching(State):
 
     def _move_start(self, start: int, ctx: Context) -> State:
         why = "the cap" if ctx.cap is not None else "the slowdown limit"
+        if self._search.start > ctx.watch.ceiling:
+            why = "over-current or a temperature"
         ctx.say(self._job, "search", f"{why} forbids the tree's clock: from {self._clocks[start] / 1e6:.0f} MHz")
         self._restart_from(start, ctx)
         return self._advance(ctx)

@@ -58,6 +58,13 @@ class Sweep(State):
             return self._end(ctx)
         if isinstance(event, Sample) and event.temperature_celsius is not None:
             self._celsius = event.temperature_celsius
+        if ctx.watch.binding and (self._clock is None or ctx.clocks.index(self._clock) > ctx.watch.ceiling):
+            return self._failed(ctx.watch.why(), ctx)
+        if ctx.watch.disturbed(ctx.now_s):
+            if self._meter is not None:
+                return self._again("the board throttled itself", ctx)
+            if ctx.now_s <= self._deadline_s:
+                return self
         if self._meter is None:
             return self._prepare(ctx)
         if (ctx.idling.suspended or ctx.hands_off) and ctx.now_s - self._meter.last_s <= _STALL_MOST_S:
