@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _BUCKETS = 64  # ticks whose mean load is kept
 _LOADED_TICKS = 2
+_STALL_S = 0.5
+_REPORT_LATE_S = 0.25  # reports come every 0.1 s, or with every step where steps are longer
 _SILENT_MOST_S = 600.0  # after so long without a step or a word, a job is taken for one that never reports any
 
 
@@ -62,6 +64,18 @@ class Activity:
         """The job is at work."""
         self.last_s, self.paused, self.quiet = t_s, None, False
 
+    def stalled(self, now_s: float, settings: IdleSettings, batch_size: int, hz: int) -> bool:
+        """Whether a step is overdue: too early to call it quiet, but what the board draws may not be training."""
+        if self._sample_hz_s is None or self.last_s is None:
+            return False
+        return now_s - self.last_s > max(_STALL_S, settings.steps * self._sample_hz_s * batch_size / hz)
+
+    def overdue(self, now_s: float, batch_size: int, hz: int) -> bool:
+        """Whether the next report is late: no verdict on a point is given before it is known why."""
+        if self._sample_hz_s is None or self.last_s is None:
+            return False
+        return now_s - self.last_s > max(_REPORT_LATE_S, 1.5 * self._sample_hz_s * batch_size / hz)
+
     def due_s(self, settings: IdleSettings, batch_size: int, hz: int) -> float:
         """How long the job may be silent before it counts as quiet."""
         if self._sample_hz_s is None:
@@ -72,13 +86,14 @@ class Activity:
 class IdleWatch:
     """Judges the jobs together, at every tick.
 
-    ``quiet``: no job makes steps. ``suspended``: nothing measured now would be worth anything; a job that stays silent
+    ``quiet``: no job makes steps. ``stalled``: no job has reported for some of its usual steps. ``suspended``: nothing measured now would be worth anything; a job that stays silent
     for ten minutes and never said why is measured again, so that one that reports no steps is found out.
     ``released``: the pin is given back. ``releases`` and ``idle_s`` (of the board, all jobs) are for metrics.
     """
 
     def __init__(self) -> None:
         self.quiet = False
+        self.stalled = False
         self.suspended = False
         self.released = False
         self.releases = 0
@@ -88,6 +103,7 @@ class IdleWatch:
         self._next_s = float("-inf")
         self._judged_s: float | None = None
         self._quiet_since_s = 0.0
+        self._frozen = False
 
     def sample(self, sample: Sample) -> None:
         """Take the GPU's load of one sample."""
@@ -118,7 +134,7 @@ class IdleWatch:
     def _judge(self, ctx: Context) -> None:
         settings, jobs = ctx.settings.idle, list(ctx.jobs.values())
         if not jobs or not settings.enabled:
-            self.quiet = self.suspended = self.released = False
+            self.quiet = self.stalled = self.suspended = self.released = self._frozen = False
             self._judged_s = None
             self._loads.clear()
             return
@@ -132,6 +148,8 @@ class IdleWatch:
         if quiet and not self.quiet:
             self._quiet_since_s = ctx.now_s
         self.quiet = quiet
+        hz = _present_hz(ctx)
+        self.stalled = all(job.activity.stalled(ctx.now_s, settings, job.batch_size, hz) for job in jobs)
         told = all(job.activity.paused is not None for job in jobs)
         self.suspended = quiet and (told or ctx.now_s - self._quiet_since_s < _SILENT_MOST_S)
         unloaded = self._unloaded(settings, told, ctx.now_s)
@@ -143,10 +161,18 @@ class IdleWatch:
         if self.released:
             if not quiet or self._loaded(settings):
                 self._take(ctx, "steps are reported again" if not quiet else "the GPU has load again")
-            elif ctx.cap is not None:
-                ctx.guard.aim(min(ctx.guard.limit, ctx.guard.target))  # an idle board teaches no higher limit
         elif quiet and unloaded and ctx.ours and ctx.now_s >= self._next_s:
             self._release(ctx)
+        self._freeze(ctx)
+
+    def _freeze(self, ctx: Context) -> None:
+        """Without steps the guard steps down where it must, and never up: an idle board teaches no higher limit."""
+        if ctx.cap is not None and (self.stalled or self.quiet):
+            self._frozen = True
+            ctx.guard.aim(min(ctx.guard.limit, ctx.guard.target))
+        elif self._frozen:
+            self._frozen = False
+            ctx.guard.aim(len(ctx.clocks) - 1 if ctx.target_hz is None else ctx.index_at_most(ctx.target_hz))
 
     def _tell(self, name: str, activity: Activity, *, quiet: bool, unloaded: bool, ctx: Context) -> None:
         """Job ``name`` idles while it is quiet and the GPU works for nobody, or for another job that is not quiet."""
@@ -168,7 +194,6 @@ class IdleWatch:
 
     def _take(self, ctx: Context, why: str) -> None:
         self.released = False
-        ctx.guard.aim(len(ctx.clocks) - 1 if ctx.target_hz is None else ctx.index_at_most(ctx.target_hz))
         ctx.say(None, "idle-over", f"{why}: governed again")
 
     def _unloaded(self, settings: IdleSettings, told: bool, now_s: float) -> bool:

@@ -168,6 +168,11 @@ class PointMeter:
             if least >= sure_w and len(self._readings) >= min(3, self._settings.min_readings):
                 self._given_up_w = early
 
+    @property
+    def begun(self) -> bool:
+        """Whether a step counted already."""
+        return self._times.steps > 0
+
     def _short_steps(self) -> bool:
         """Whether a fraction of the window is known to hold whole steps: else it may show their hungriest part only."""
         steps = self._times.steps

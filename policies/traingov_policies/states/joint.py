@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..actions import PersistLut
 from ..context import Context, Job
@@ -17,6 +17,11 @@ from ..select import Selection
 from ..values import Objective, OperatingPoint
 from ..wording import headline
 from .base import Fallback, State
+from .revalidating import Revalidated, Revalidating
+from .vigil import Doubt, Vigil, raised
+
+
+_STALLS_MOST = 3  # times that a point is begun anew since steps stalled; then stalls are how this job trains
 
 
 class Profiling(State):
@@ -36,6 +41,7 @@ class Profiling(State):
         self._measured = 0
         self._cautious: tuple[Lut, Lut] | None = None
         self._settled = False
+        self._stalls = 0
 
     def enter(self, ctx: Context) -> State:
         """Ask the plan for its first point."""
@@ -62,9 +68,19 @@ class Profiling(State):
             return self._drop(event.batch_size, ctx, f"batch {event.batch_size} does not fit: {event.reason}")
         if isinstance(event, (BatchApplied, StepsReported)) and event.job == job.name:
             self._batch_ready = self._point is not None and event.batch_size == self._point.batch_size
+        if self._point is not None and ctx.index_at_most(self._point.gpu_frequency_hz) > ctx.watch.ceiling:
+            return self._too_high(self._point, ctx)
+        if ctx.watch.disturbed_for_s(ctx.now_s) > ctx.settings.apply_timeout_s:
+            text = f"the board has throttled itself for {ctx.settings.apply_timeout_s:g} s: nothing can be measured"
+            return Fallback(job, text, self.safe_table())
         if ctx.unmeasurable:
             self._meter = None  # begin this point anew when readings are back, or the job is, or the clock is ours
             self._settled = False
+            self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
+            return self
+        if ctx.idling.stalled and self._stalls < _STALLS_MOST and (self._meter is None or self._meter.begun):
+            self._stalls += self._meter is not None
+            self._meter = None  # what is drawn meanwhile may be an evaluation's, or an idle board's
             self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
             return self
         if self._meter is None:
@@ -75,6 +91,10 @@ class Profiling(State):
             self._meter.steps(event)
         elif isinstance(event, KnobReadBack):
             return self  # the end of an earlier write, or a look: the meter checks the clock itself
+        point = self._meter.point
+        late = job.activity.overdue(ctx.now_s, point.batch_size, point.gpu_frequency_hz)
+        if late and self._meter.begun and self._stalls < _STALLS_MOST and not self._meter.surely_above():
+            return self
         verdict = self._meter.verdict(ctx.now_s)
         return self if verdict is None else self._judge(verdict, ctx)
 
@@ -87,7 +107,7 @@ class Profiling(State):
         if point is None:
             return self._finish(ctx)
         settled = point == self._point  # measured on: nothing changes, nothing has to settle
-        self._point, self._attempt = point, 0
+        self._point, self._attempt, self._stalls = point, 0, 0
         self._apply(ctx, settled=settled)
         return self
 
@@ -146,6 +166,12 @@ class Profiling(State):
         ctx.say(self._job, "measured", _measured_text(self._point, cell), self._point)
         return self._next(ctx)
 
+    def _too_high(self, point: OperatingPoint, ctx: Context) -> State:
+        """Over-current or a temperature forbids the clock: no measurement, and not this job's to repeat."""
+        self._plan.tell(point, Cell(None, None, None, "failed"))
+        ctx.say(self._job, "measured", f"{point}: left out, {ctx.watch.why()}", point)
+        return self._next(ctx)
+
     def _drop(self, batch_size: int, ctx: Context, why: str) -> State:
         ctx.say(self._job, "batch-dropped", why)
         if batch_size in self._job.batch_sizes:
@@ -170,15 +196,18 @@ class Profiling(State):
 class Joint(State):
     """Runs at the point that the table and the relation vector give, corrected by the guard.
 
-    A changed cap is followed with the clock at once, with the batch size when that pays (``following``).
+    A changed cap is followed with the clock at once, with the batch size when that pays (``following``). ``offsets``
+    are what training is known to differ from the table by at points (see ``Vigil``).
     """
 
     name = "joint"
     guarded = True
 
-    def __init__(self, job: Job, lut: Lut) -> None:
+    def __init__(self, job: Job, lut: Lut, offsets: Mapping[OperatingPoint, tuple[float, float]] | None = None) -> None:
         self._job, self._lut = job, lut
         self._cautious = cautious(lut)
+        self._offsets = dict(offsets or {})
+        self._vigil = Vigil(job, lut, self._cautious, self._offsets, stored=bool(lut.measured_at))
         self.selection: Selection | None = None
 
     def enter(self, ctx: Context) -> State:
@@ -200,13 +229,39 @@ class Joint(State):
             if not job.batch_sizes:
                 return Fallback(job, f"no batch size is left: {event.reason}", None)
             return self.enter(ctx)
+        if (doubt := self._vigil.see(event, ctx)) is not None:
+            return self._revalidate(doubt, ctx)
         if job.follower is not None and ctx.now_s >= job.follower.due_s:
             return self._reconsider(job.follower, ctx)
         return self
 
-    def _choose(self, ctx: Context, batch_sizes: Sequence[int]) -> Choice:
+    def _revalidate(self, doubt: Doubt, ctx: Context) -> State:
+        """The table no longer holds, it seems: a few points again, or, if that does not explain it, all of them."""
+        job = self._job
+
+        def best(lut: Lut) -> OperatingPoint | None:
+            try:
+                return self._choose(ctx, job.batch_sizes, lut).selection.chosen.point
+            except ValueError:
+                return None
+
+        def again(done: Revalidated) -> State:
+            if done.reprofile:
+                blank = done.lut.blank()
+                ctx.out.append(PersistLut(blank, job.name, replaces=doubt.why))
+                return Profiling(job, plan_for(blank, ctx, job, prior=done.lut))
+            if done.offset is not None:
+                self._offsets[done.offset[0]] = done.offset[1:]
+            job.lut = done.lut
+            return Joint(job, done.lut, self._offsets)
+
+        cautious_now = raised(self._cautious, doubt.live)
+        return Revalidating(job, self._lut, cautious_now, doubt, ctx, best=best, again=again)
+
+    def _choose(self, ctx: Context, batch_sizes: Sequence[int], lut: Lut | None = None) -> Choice:
+        job, table = self._job, self._lut if lut is None else lut
         return choose(
-            self._lut, self._job.registered.relation, ctx.cap_w, objective_of(self._job, ctx), batch_sizes,
+            table, job.registered.relation, ctx.cap_w, objective_of(job, ctx), batch_sizes,
             violation_probability=ctx.settings.violation_probability, measured_only=True,
         )  # fmt: skip
 
@@ -222,6 +277,7 @@ class Joint(State):
         ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size, trusted=True)
         ctx.advise(job, point.batch_size, "train", text)
         ctx.say(job, "joint", text, point, **why)
+        self._vigil.settle(choice, text, ctx)
 
     def _follow(self, ctx: Context) -> State:
         """The cap changed: the best clock of the present batch size at once, and what else may be worth a change."""
@@ -290,8 +346,11 @@ def objective_of(job: Job, ctx: Context) -> Objective:
     return job.registered.objective or ctx.objective
 
 
-def plan_for(lut: Lut, ctx: Context, job: Job) -> Plan:
-    """The plan that the configuration names. The staircase answers for time only: other objectives get every point."""
+def plan_for(lut: Lut, ctx: Context, job: Job, prior: Lut | None = None) -> Plan:
+    """The plan that the configuration names. The staircase answers for time only: other objectives get every point.
+
+    ``prior``: what to start from in place of the job's own.
+    """
     objective, profile = objective_of(job, ctx), ctx.settings.profile
     if profile.plan == "adaptive":
         settings = AdaptiveSettings(
@@ -302,7 +361,7 @@ def plan_for(lut: Lut, ctx: Context, job: Job) -> Plan:
         )
         return AdaptivePlan(
             lut, ctx.cap_w, job.registered.relation, objective,
-            prior=job.registered.prior, settings=settings,
+            prior=job.registered.prior if prior is None else prior, settings=settings,
         )  # fmt: skip
     if profile.plan == "staircase" and objective is Objective.TIME:
         return StaircasePlan(lut, ctx.cap_w)

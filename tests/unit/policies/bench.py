@@ -50,6 +50,7 @@ class FakeJob:
     too_large: int = 10**9
     obeys: bool = True
     step_begin: float = 0.0
+    stopped: bool = False
 
 
 @dataclass
@@ -60,11 +61,13 @@ class Bench:
     clocks: tuple[int, ...] = CLOCKS
     cap: Cap | None = None
     power: Callable[[int, int], float] = power_w
+    step_s: Callable[[int, int], float] = step_s
     knob_delay_s: float = 0.02
     switch_delay_s: float = 0.3
     refuse: str | None = None
     sensor_on: bool = True
     rails_on: bool = True
+    load_without_steps: float | None = 0.0
 
     def __post_init__(self) -> None:
         self.board = Board("nano", "R32.7.1", "0 MAXN", self.clocks)
@@ -86,12 +89,22 @@ class Bench:
         job_more = {k: more.pop(k) for k in ("too_large", "obeys") if k in more}
         job = self.jobs[name] = FakeJob(name, batch, step_begin=self.now, **job_more)  # type: ignore[arg-type]
         self.feed(JobRegistered(self.now, name, "w", batches, batch, **more))  # type: ignore[arg-type]
-        self._at(self.now + step_s(job.batch, self.hz), lambda: self._step(job))
+        self._at(self.now + self.step_s(job.batch, self.hz), lambda: self._step(job))
         return job
 
     def end(self, name: str = "j1") -> None:
         self.jobs.pop(name)
         self.feed(JobEnded(self.now, name))
+
+    def stop(self, name: str = "j1", *, load: float = 0.0) -> None:
+        """The job makes no steps from now on; the GPU's utilization is ``load`` meanwhile."""
+        self.jobs[name].stopped, self.load_without_steps = True, load
+
+    def go_on(self, name: str = "j1") -> None:
+        """It makes steps again; the first report holds no pause, as the client has it."""
+        job = self.jobs[name]
+        job.stopped, job.step_begin = False, self.now
+        self._at(self.now + self.step_s(job.batch, self.hz), lambda: self._step(job))
 
     def set_cap(self, cap: Cap | None) -> None:
         self.feed(CapChanged(self.now, cap, "test"))
@@ -159,25 +172,26 @@ class Bench:
         self.feed(BatchApplied(self.now, job.name, job.batch, action.advice))
 
     def _step(self, job: FakeJob) -> None:
-        if self.jobs.get(job.name) is not job:
+        if self.jobs.get(job.name) is not job or job.stopped:
             return
         elapsed = self.now - job.step_begin
         job.step_begin = self.now
         if elapsed > 0:
             self.feed(StepsReported(self.now, job.name, job.batch, 1, job.batch, elapsed, True))
-        self._at(self.now + step_s(job.batch, self.hz), lambda: self._step(job))
+        self._at(self.now + self.step_s(job.batch, self.hz), lambda: self._step(job))
 
     def watts(self) -> float:
-        if not self.jobs:
-            return 1.5
+        working = [j for j in self.jobs.values() if not j.stopped]
+        if not working:
+            return 1.5 + 2.0 * (self.load_without_steps or 0.0) + 0.002 * ((self.now * 37.0) % 1.0 - 0.5)
         wiggle = 0.004 * ((self.now * 37.0) % 1.0 - 0.5)
-        return self.power(max(j.batch for j in self.jobs.values()), self.hz) + wiggle
+        return self.power(max(j.batch for j in working), self.hz) + wiggle
 
     def _sample(self) -> None:
         if self.sampling is None:
             return
         if self.sensor_on:
-            busy = 0.9 if self.jobs else 0.0
+            busy = 0.9 if any(not j.stopped for j in self.jobs.values()) else self.load_without_steps
             watts = self.watts() if self.rails_on else None
             self.feed(Sample(self.now, watts, None if watts is None else watts / 2, self.hz, busy, 40.0))
         self._at(self.now + self.sampling, self._sample)
