@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from traingov_policies.following import FollowSettings
+from traingov_policies.drift.settings import DriftSettings
 from traingov_policies.guarding.options import GuardSettings
 from traingov_policies.idling import IdleSettings
 from traingov_policies.search.options import SearchSettings
@@ -83,6 +84,7 @@ class Config:
             profile=ProfileSettings(**{"settle_s": rule.settle_s, **profile}),
             guard=self.guard(rule),
             search=_search(v["energy"]),
+            drift=_drift(v["drift"]),
             idle=IdleSettings(**v["idle"]),
             following=_following(v["following"]),
             sampling_interval_s=v["sampling"]["interval_s"],
@@ -208,6 +210,13 @@ def load_tree(name: str) -> Tree:
 def _following(values: Mapping[str, Any]) -> FollowSettings:
     try:
         return FollowSettings(**values)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _drift(values: Mapping[str, Any]) -> DriftSettings:
+    try:
+        return DriftSettings(**values)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -76,6 +76,7 @@ class Loop:
         self._advise: Callable[[act.AdviseBatch], None] = lambda advice: None
         self._recorder = recorder
         self._keeper = Keeper()
+        self._old_tables = settings.drift.history
         self.history = Scribe(
             config.state_dir / "history.sqlite", self.ledger, settings, config.cap, keep=self._keeper.keep
         )
@@ -186,8 +187,8 @@ class Loop:
                 self.ledger.act(action)
             case act.SetSamplingInterval(interval_s):
                 self.source.set_interval(interval_s)
-            case act.PersistLut(lut, job):
-                self._persist(lut, job)
+            case act.PersistLut(lut, job, replaces):
+                self._persist(lut, job, replaces)
             case act.PersistSweep(job, rows):
                 signature, board = self.signatures.get(job, job), self.board
                 self.sweeps.remember(board, signature, rows)
@@ -305,9 +306,15 @@ class Loop:
             self._restore_timer = asyncio.get_running_loop().call_later(self._restore_wait_s, self._give_back)
             self._restore_wait_s = min(2 * self._restore_wait_s, _RESTORE_MOST_S)
 
-    def _persist(self, lut: Lut, job: str) -> None:
+    def _persist(self, lut: Lut, job: str, replaces: str | None) -> None:
         signature, board = self.signatures.get(job, lut.workload), self.board
         known = self.luts.get(board, signature)
+        if known is not None and replaces is not None:
+            old, most = known, self._old_tables
+            self._keeper.keep(
+                f"old table {signature}", lambda: self.luts.archive(board, signature, old, replaces, most)
+            )
+            known = None
         kept = lut if known is None else known.overlaid(lut)  # batch sizes that this job does not use are not lost
         kept = replace(kept, signature=signature, measured_at=_now())
         self.luts.remember(board, signature, kept)

@@ -9,6 +9,7 @@ Written whole or not at all (temporary file, fsync, rename); a damaged file is s
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import logging
@@ -23,6 +24,8 @@ from traingov_policies.relation import RelationVector
 from traingov_policies.values import Board
 
 log = logging.getLogger("traingov.store")
+
+HISTORY = "history"  # the folder of replaced tables, beside those in use
 
 # What a damaged or foreign JSON document can make of a reader: none of it may keep the service from starting.
 _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
@@ -103,6 +106,23 @@ class LutStore:
     def remember(self, board: Board, signature: str, lut: Lut) -> None:
         """Keep ``lut`` in memory; ``save`` keeps it on disk."""
         self._tables[self.path(board, signature)] = lut
+
+    def archive(self, board: Board, signature: str, lut: Lut, why: str, most: int) -> None:
+        """Keep an old table under history/, beside the one in use; of each workload the newest ``most``. Raises OSError.
+
+        Its ``conditions["replaced"]`` says why it was replaced.
+        """
+        path = self.path(board, signature)
+        folder, stem = path.parent / HISTORY, path.stem
+        old = sorted(folder.glob(f"{glob.escape(stem)}.[0-9][0-9][0-9][0-9][0-9][0-9].json"))
+        if most > 0:
+            number = 1 + (int(old[-1].name[len(stem) + 1 :].split(".")[0]) if old else 0)
+            told = replace(lut, conditions={**lut.conditions, "replaced": why})
+            new = folder / f"{stem}.{number:06d}.json"
+            write_atomically(new, json.dumps(told.to_json(), indent=1).encode())
+            old.append(new)
+        for extra in old[: len(old) - most]:
+            extra.unlink(missing_ok=True)
 
     def save(self, board: Board, signature: str, lut: Lut) -> None:
         """Keep ``lut`` on disk. Raises OSError (disk full, read-only): the table stays usable in memory."""

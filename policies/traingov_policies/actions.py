@@ -59,10 +59,15 @@ class SetSamplingInterval:
 
 @dataclass(frozen=True)
 class PersistLut:
-    """Keep this table: ``job`` just measured (part of) it."""
+    """Keep this table: ``job`` just measured (part of) it.
+
+    It is laid over the one that is kept. With ``replaces``, which says why, it takes the place of that one, which goes
+    into the history.
+    """
 
     lut: Lut
     job: str = ""
+    replaces: str | None = None
 
 
 @dataclass(frozen=True)

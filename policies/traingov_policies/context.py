@@ -14,6 +14,7 @@ from .actions import (
     RestoreGpuBounds,
     SetGpuBounds,
 )
+from .drift.counts import DriftCounts
 from .events import JobRegistered, KnobReadBack
 from .following import Follower
 from .guard import Guard
@@ -90,6 +91,7 @@ class Context:
     foreign_guard_steps: int = 0
     foreigners: int = 0
     power_mode_changes: int = 0
+    drift: DriftCounts = field(default_factory=DriftCounts)
 
     def __post_init__(self) -> None:
         self.watch = BoardWatch(self.settings.guard, len(self.clocks))

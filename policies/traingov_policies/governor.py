@@ -12,6 +12,7 @@ from typing import Any
 from .actions import Action, SetSamplingInterval
 from .boardchange import board_found, usable_table
 from .context import Context, Job
+from .drift.counts import DriftCounts
 from .events import (
     BatchApplied,
     BatchFailed,
@@ -91,6 +92,11 @@ class Governor:
         """The energy sweep that was last asked for."""
         return self._ctx.sweep
 
+    @property
+    def drift(self) -> DriftCounts:
+        """What drift has led to so far, for metrics."""
+        return self._ctx.drift
+
     def snapshot(self) -> dict[str, Any]:
         """The present state as plain values, for ``traingov status``."""
         ctx = self._ctx
@@ -108,6 +114,7 @@ class Governor:
             "pin_released": ctx.idling.released,
             "conditions": dict(ctx.conditions),
             "decision": None if decision is None else decision.text,
+            "drift": ctx.drift.to_json(),
             "sweep": None if ctx.sweep is None else ctx.sweep.to_json(),
             "jobs": [
                 {

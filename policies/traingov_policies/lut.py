@@ -208,6 +208,11 @@ class Lut:
                 table = table.with_cell(point, replace(old, time_s=time_s, time_std_s=time_std_s))
         return table
 
+    def blank(self) -> Lut:
+        """A table of the same points with nothing measured."""
+        empty = Lut.empty(self.board, self.workload, self.samples, self.batch_sizes, self.gpu_frequencies_hz)
+        return replace(empty, release=self.release, power_mode=self.power_mode, signature=self.signature)
+
     def without_failed(self) -> Lut:
         """The table in which points that could not be measured are unknown again: what failed once may work now."""
         failed = [point for point in self.points() if self.cell(point).origin == "failed"]

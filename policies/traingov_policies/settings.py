@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .drift.settings import DriftSettings
 from .following import FollowSettings
 from .guarding.options import GuardSettings
 from .idling import IdleSettings
@@ -67,6 +68,7 @@ class Settings:
     guard: GuardSettings = field(default_factory=GuardSettings)
     following: FollowSettings = field(default_factory=FollowSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    drift: DriftSettings = field(default_factory=DriftSettings)
     idle: IdleSettings = field(default_factory=IdleSettings)
     sampling_interval_s: float = 0.01
     idle_interval_s: float | None = None

@@ -8,7 +8,7 @@ at most a share of the table, the last two of them to verify: they are compared 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,23 +54,23 @@ class Outcome:
 
 
 class PartialPlan:
-    """``lut`` is the table in doubt; ``present`` the point that runs; ``best`` chooses from a table (None: nothing).
+    """``lut`` is the table in doubt; ``first`` are the point that runs and those that raised the doubt.
 
-    Only points with a measured time are measured again and corrected.
+    ``best`` chooses from a table (None: nothing). Only points with a measured time are measured again; every value of
+    the table is corrected.
     """
 
     def __init__(
         self,
         lut: Lut,
         cap_w: float | None,
-        present: OperatingPoint,
+        first: Sequence[OperatingPoint],
         settings: DriftSettings,
         best: Callable[[Lut], OperatingPoint | None],
-        same_batch_first: bool = True,
     ) -> None:
         self.lut, self._cap_w, self._settings, self._best = lut, cap_w, settings, best
-        self._present, self._same_batch_first = present, same_batch_first
         self._points = [p for p in lut.points() if lut.cell(p).time_s and lut.cell(p).origin != "predicted"]
+        self._first = [p for p in dict.fromkeys(first) if p in self._points]
         cells = len(lut.batch_sizes) * len(lut.gpu_frequencies_hz)
         self.most = max(_FIRST + _VERIFY, math.floor(settings.points_share * cells))
         self._done: list[Remeasured] = []
@@ -88,8 +88,9 @@ class PartialPlan:
     def next_point(self) -> OperatingPoint | None:
         """The point to measure now; None when there is an outcome."""
         self._expected = None
-        if self._present not in self._out and not self._measured(self._present) and self._present in self._points:
-            return self._present
+        for point in self._first:
+            if point in self._safe(None):
+                return point
         if not self._done or self._alike() or self._missed() or self.measured >= self.most:
             return None if self._done else self._farthest(None)
         known = self._estimates()
@@ -121,6 +122,14 @@ class PartialPlan:
             _, expected_time, expected_peak = self._expected
             self._misses.append((point, found.time - expected_time, found.peak - expected_peak))
         self._done.append(found)
+
+    def set_cap(self, cap_w: float | None) -> None:
+        """Another cap is in force: points above it are not measured."""
+        self._cap_w = cap_w
+
+    def of(self, point: OperatingPoint) -> Remeasured | None:
+        """The new measurement of ``point``, if there is one."""
+        return next((d for d in self._done if d.point == point), None)
 
     def leave_out(self, point: OperatingPoint) -> None:
         """``point`` cannot be measured now."""
@@ -155,9 +164,6 @@ class PartialPlan:
         return Outcome(PARTIAL, self._corrected(*known), text)
 
     # -- inside --------------------------------------------------------------------------------------------------
-    def _measured(self, point: OperatingPoint) -> bool:
-        return any(d.point == point for d in self._done)
-
     def _common(self, name: str) -> float:
         """Mean of a logarithm over the measured points, the more certain ones weighing more."""
         sds = np.array([d.time_sd if name == "time" else d.power_sd for d in self._done])
@@ -184,14 +190,15 @@ class PartialPlan:
     def _missed(self) -> str | None:
         """Which verification went wrong, in words."""
         for point, time, peak in self._misses:
-            found = next(d for d in self._done if d.point == point)
+            found = self.of(point)
+            assert found is not None
             for noun, miss, sd in (("time", time, found.time_sd), ("power", peak, found.power_sd)):
                 if abs(miss) > self._settings.verified + sd:
                     return f"{point}: {noun} is {_percent(miss)} off what was expected after {_count(self.measured)}"
         return None
 
     def _left(self) -> list[OperatingPoint]:
-        return [p for p in self._points if p not in self._out and not self._measured(p)]
+        return [p for p in self._points if p not in self._out and self.of(p) is None]
 
     def _estimates(self) -> tuple[Estimate, Estimate, Estimate]:
         known = self._at[[self._row[d.point] for d in self._done]]

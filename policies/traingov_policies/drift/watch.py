@@ -16,7 +16,7 @@ from ..energy import EnergyMeter
 from ..events import Sample, StepsReported
 from ..lut import Cell
 from ..values import OperatingPoint
-from .detector import Detector
+from .detector import Array, Detector
 from .settings import DriftSettings
 
 _BLOCK_S = 1.0
@@ -61,11 +61,19 @@ class Alarm:
 class Watch:
     """Feed it samples and reports in time order; ``steps`` says when the point has drifted.
 
-    ``samples`` is the table's s, so that ``cell.time_s`` is for so many samples.
+    ``samples`` is the table's s, so that ``cell.time_s`` is for so many samples. ``offset``: by what the logarithms of
+    time and power are known to differ from the table's while the job trains; that is no drift.
     """
 
     def __init__(
-        self, point: OperatingPoint, cell: Cell, samples: int, settings: DriftSettings, clock_tolerance: float
+        self,
+        point: OperatingPoint,
+        cell: Cell,
+        samples: int,
+        settings: DriftSettings,
+        *,
+        clock_tolerance: float,
+        offset: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         if not cell.time_s:
             raise ValueError(f"drift: the table has no time for {point}")
@@ -73,10 +81,16 @@ class Watch:
         self._per_sample_s = cell.time_s / samples
         self._mean_w = cell.mean_power_w
         self._clock_tolerance = clock_tolerance
+        self._offset = np.array(offset)
         self._detector = Detector(settings, 2)
         self._recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self.blocks = 0
-        self._clear()
+        self._begun, self._begun_s = False, 0.0
+        self._last_s: float | None = None
+        self._elapsed_s, self._samples = 0.0, 0
+        self._energy = EnergyMeter(None)
+        self._from_j = self._from_s = 0.0
+        self._off = self._seen = 0
 
     def pause(self) -> None:
         """The job is elsewhere, or what is seen says nothing of the point: what comes next is not joined to it."""
@@ -137,7 +151,7 @@ class Watch:
             return None
         self.blocks += 1
         self._recent.append((time, power))
-        found = self._detector.step(np.array([time, power]))
+        found = self._detector.step(np.array([time, power]) - self._offset)
         if not found.any():
             return None
         changes = tuple((name, int(way)) for name, way in zip(("time", "power"), found, strict=True) if way)
@@ -155,14 +169,14 @@ class Watch:
 
     def _clear(self) -> None:
         self._begun, self._begun_s = False, 0.0
-        self._last_s: float | None = None
+        self._last_s = None
         self._elapsed_s, self._samples = 0.0, 0
         self._energy = EnergyMeter(None)
         self._from_j = self._from_s = 0.0
         self._off = self._seen = 0
 
 
-def _centre(values: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
+def _centre(values: Array) -> tuple[float, float]:
     """Median and its standard deviation; neighbouring blocks are taken to hold a fifth of a block's news each."""
     middle = float(np.median(values))
     spread = 1.4826 * float(np.median(np.abs(values - middle)))

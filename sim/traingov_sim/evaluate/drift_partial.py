@@ -146,7 +146,7 @@ def _case(
 
     present = best(table)
     assert present is not None
-    plan = PartialPlan(table, cap_w, present, DriftSettings(), best)
+    plan = PartialPlan(table, cap_w, [present], DriftSettings(), best)
     while (point := plan.next_point()) is not None:
         plan.tell(point, _cell(new, *table.index(point), rng))
     outcome = plan.outcome()
