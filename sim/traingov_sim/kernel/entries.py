@@ -156,6 +156,9 @@ def _cpu(spec: BoardSpec, out: Entries) -> None:
         "scaling_min_freq": f"{cpu.frequencies_hz[0] // 1000}\n",
         "scaling_max_freq": f"{cpu.frequencies_hz[-1] // 1000}\n",
         "scaling_cur_freq": f"{cpu.idle_hz // 1000}\n",
+        "cpuinfo_min_freq": f"{cpu.frequencies_hz[0] // 1000}\n",
+        "cpuinfo_max_freq": f"{cpu.frequencies_hz[-1] // 1000}\n",
+        "cpuinfo_cur_freq": f"{cpu.idle_hz // 1000}\n",
         "scaling_governor": cpu.governor + "\n",
     }
     for i in range(cpu.count):
