@@ -41,6 +41,15 @@ def test_installed_it_runs_enabled_and_observes_without_ever_writing_a_knob(mach
     assert machine.run("ls -A /var/lib/traingov") == ""
 
 
+def test_it_brings_completions_for_three_shells(machine: Machine) -> None:
+    folders = ("bash-completion/completions/traingov", "zsh/vendor-completions/_traingov",
+               "fish/vendor_completions.d/traingov.fish")  # fmt: skip
+    for path in folders:
+        assert "_TRAINGOV_COMPLETE" in machine.run(f"cat /usr/share/{path}")
+    words = "COMP_WORDS='traingov doc' COMP_CWORD=1 _TRAINGOV_COMPLETE=bash_complete traingov"
+    assert machine.run(words).strip() == "plain,doctor"
+
+
 def test_its_user_has_the_devfreq_group_and_no_capability_and_its_sandbox_is_in_force(machine: Machine) -> None:
     assert "devfreq" in machine.run("id -nG traingov").split()
     pid = machine.show("MainPID")
