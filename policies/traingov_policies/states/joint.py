@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..actions import PersistLut
 from ..context import Context, Job
-from ..events import BatchApplied, BatchFailed, CapChanged, Event, KnobReadBack, Sample, StepsReported
+from ..events import BatchApplied, BatchFailed, BoardFound, CapChanged, Event, KnobReadBack, Sample, StepsReported
 from ..explaining import detail
 from ..following import Follower, repays
 from ..lut import Cell, Lut
@@ -14,7 +14,7 @@ from ..measure import PointMeter, Verdict
 from ..plans import AdaptivePlan, AdaptiveSettings, FullPlan, Plan, StaircasePlan, cautious
 from ..robust import Choice, choose
 from ..select import Selection
-from ..values import Objective, OperatingPoint
+from ..values import Cap, Objective, OperatingPoint
 from ..wording import headline
 from .base import Fallback, State
 from .revalidating import Revalidated, Revalidating
@@ -42,6 +42,7 @@ class Profiling(State):
         self._cautious: tuple[Lut, Lut] | None = None
         self._settled = False
         self._stalls = 0
+        self._asked: Cap | None = None  # the cap under which the point was asked for
 
     def enter(self, ctx: Context) -> State:
         """Ask the plan for its first point."""
@@ -63,7 +64,7 @@ class Profiling(State):
         """Apply, settle, measure; every wait is bounded."""
         job = self._job
         if isinstance(event, CapChanged):
-            return Profiling(job, plan_for(self._plan.lut, ctx, job))
+            return self._capped(ctx)
         if isinstance(event, BatchFailed) and event.job == job.name:
             return self._drop(event.batch_size, ctx, f"batch {event.batch_size} does not fit: {event.reason}")
         if isinstance(event, (BatchApplied, StepsReported)) and event.job == job.name:
@@ -100,7 +101,18 @@ class Profiling(State):
 
     def leave(self, event: Event, ctx: Context) -> None:
         """What was measured so far is gone on with: after a second job's end, under another policy."""
-        self._job.lut = self._plan.lut
+        if not isinstance(event, BoardFound):  # what was measured belongs to the board as it was
+            self._job.lut = self._plan.lut
+
+    def _capped(self, ctx: Context) -> State:
+        """Another cap is another plan. A point that is allowed still is measured on: flickering must not starve it."""
+        plan, asked, cap = plan_for(self._plan.lut, ctx, self._job), self._asked, ctx.cap
+        same = asked is not None and cap is not None and cap.window_s == asked.window_s
+        looser = cap is None or (same and asked is not None and cap.power_w >= asked.power_w)
+        if self._point is None or not looser:
+            return Profiling(self._job, plan)
+        self._plan = plan
+        return self
 
     def _next(self, ctx: Context) -> State:
         point = self._plan.next_point()
@@ -114,7 +126,7 @@ class Profiling(State):
     def _apply(self, ctx: Context, *, settled: bool = False) -> None:
         assert self._point is not None
         self._settled = settled
-        self._meter = None
+        self._meter, self._asked = None, ctx.cap
         self._batch_ready = self._job.batch_size == self._point.batch_size
         self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
         ctx.aim(self._point.gpu_frequency_hz, f"measuring {self._point}", self._point.batch_size)

@@ -156,7 +156,7 @@ def test_a_gain_below_the_least_one_is_not_followed() -> None:
 
 
 def test_missing_points_are_measured_only_when_the_cap_has_held() -> None:
-    bench = Bench(cap=Cap(3.5), power=power_w)
+    bench = Bench(Settings(sampling_interval_s=0.05), cap=Cap(3.5), power=power_w)
     bench.register(batches=(8, 32), batch=32, relation=RELATION)
     bench.run(90)
     assert bench.governor.snapshot()["state"] == "joint"
@@ -168,6 +168,29 @@ def test_missing_points_are_measured_only_when_the_cap_has_held() -> None:
     bench.run(120)
     assert len(bench.of(PersistLut)) > measured
     assert (bench.jobs["j1"].batch, bench.bounds[1]) == (32, TOP)
+
+
+def test_a_cap_that_flickers_faster_than_a_point_is_measured_does_not_starve_profiling() -> None:
+    bench = Bench(Settings(sampling_interval_s=0.05), cap=LOW, power=power_w)
+    bench.register(batches=(8, 32), batch=32, relation=RELATION)
+    for number in range(100):
+        bench.set_cap(None if number % 2 == 0 else LOW)
+        bench.run(0.9)
+    assert len(bench.of(PersistLut)) >= 6
+    bench.set_cap(LOW)
+    bench.run(60)
+    assert bench.governor.snapshot()["state"] == "joint"
+
+
+def test_a_point_that_another_cap_forbids_is_left_at_once() -> None:
+    bench = Bench(power=power_w)
+    bench.register(batches=(8, 32), batch=32, relation=RELATION)
+    bench.run(0.5)
+    t = bench.now
+    assert power_w(32, bench.bounds[1]) > 4.5
+    bench.set_cap(LOW)
+    (_, write), *_ = after(bench, t, SetGpuBounds)
+    assert power_w(32, write.max_hz) < 4.5
 
 
 # -- the parts -------------------------------------------------------------------------------------------------------
