@@ -20,7 +20,6 @@ from .base import Fallback, State
 from .revalidating import Revalidated, Revalidating
 from .vigil import Doubt, Vigil, raised
 
-
 _STALLS_MOST = 3  # times that a point is begun anew since steps stalled; then stalls are how this job trains
 
 

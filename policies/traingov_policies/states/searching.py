@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..actions import PersistCurve
 from ..context import Context, Job
-from ..events import CapChanged, Event, Sample, StepsReported
+from ..events import BoardFound, CapChanged, Event, Sample, StepsReported
 from ..search.budget import Budget
 from ..search.curves import Curve, cost
 from ..search.lengths import Lengths
@@ -80,7 +80,7 @@ class Searching(State):
 
     def leave(self, event: Event, ctx: Context) -> None:
         """What was read so far is gone on with: after a second job's end, under another policy."""
-        if (curve := self._curve) is not None:
+        if (curve := self._curve) is not None and not isinstance(event, BoardFound):
             registered = self._job.registered
             others = tuple(c for c in registered.remembered if c.batch_size != curve.batch_size)
             self._job.registered = replace(registered, remembered=(*others, curve))
