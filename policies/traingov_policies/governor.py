@@ -88,6 +88,16 @@ class Governor:
         return self._ctx.cap
 
     @property
+    def counters(self) -> dict[str, float]:
+        """What only grows, for metrics: pins given back while jobs idle, foreign bounds respected, glitches left out."""
+        ctx = self._ctx
+        return {
+            "pin_releases": ctx.idling.releases,
+            "foreign_writers": ctx.foreigners,
+            "readings_disbelieved": ctx.watch.filter.left_out,
+        }
+
+    @property
     def sweep(self) -> SweepRun | None:
         """The energy sweep that was last asked for."""
         return self._ctx.sweep

@@ -5,12 +5,9 @@ from __future__ import annotations
 import socket
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 from rig import FAST, Lab, Service, training, wait_for
-
-from traingov.metrics.names import METRICS
 
 Page = dict[tuple[str, str], float]
 
@@ -89,15 +86,3 @@ def test_a_port_in_use_is_a_condition_and_the_service_governs_all_the_same(lab: 
     wait_for(lambda: answers(port), 10, "the port is taken once it is free")
     assert "metrics-not-served" not in service.ask("status")["conditions"]
     assert page_of(port)["traingov_build_info", "0.1.0"] == 1
-
-
-def test_every_metric_is_in_the_documentation_and_no_other() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    rows = {line.split("|")[1].strip().strip("`"): line for line in text.splitlines() if line.startswith("| `")}
-    documented = {name.split("{")[0]: (name, row) for name, row in rows.items()}
-    assert documented.keys() == METRICS.keys()
-    for name, metric in METRICS.items():
-        labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
-        shown, row = documented[name]
-        assert shown == name + labels
-        assert row.split("|")[2:4] == [f" {metric.kind} ", f" {metric.help} "], name

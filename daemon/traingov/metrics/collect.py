@@ -24,6 +24,7 @@ def collect(loop: Loop) -> Readings:
     _telemetry(loop, readings)
     _knob(loop, snapshot, readings)
     _cap(loop, readings)
+    _drift(snapshot["drift"], readings)
     _jobs(loop, snapshot, readings)
     return readings
 
@@ -79,6 +80,15 @@ def _knob(loop: Loop, snapshot: dict[str, Any], out: Readings) -> None:
     if counts.bounds is not None and snapshot["jobs"]:
         out.put("traingov_gpu_frequency_limit_hertz", counts.bounds.min_hz, "min")
         out.put("traingov_gpu_frequency_limit_hertz", counts.bounds.max_hz, "max")
+    for name, number in counts.over_current.items():
+        out.put("traingov_over_current_events_total", number, name)
+    if snapshot["jobs"]:
+        for device, state in counts.cooling:
+            if counts.devices.has(device):
+                out.put("traingov_cooling_state", state, device)
+    out.put("traingov_pin_released", float(snapshot["pin_released"]))
+    for name, total in loop.governor.counters.items():
+        out.put(f"traingov_{name}_total", total)
     for result, number in counts.knob_writes.items():
         out.put("traingov_knob_writes_total", number, result)
     for result, number in counts.restores.items():
@@ -93,10 +103,21 @@ def _cap(loop: Loop, out: Readings) -> None:
         out.put("traingov_cap_watts", cap.power_w)
         out.put("traingov_cap_window_seconds", cap.window_s)
         out.put("traingov_cap_burst_watts", cap.burst_w)
+        out.put("traingov_cap_info", 1, loop.counts.cap_source)
     account = loop.ledger.cap_account()
     out.put("traingov_cap_exceeded_seconds_total", account.above_s)
     out.put("traingov_cap_judged_seconds_total", account.judged_s)
     out.put("traingov_cap_exceeded_joules_total", account.overshoot_j)
+
+
+def _drift(counts: dict[str, Any], out: Readings) -> None:
+    for by, number in counts["alarms"].items():
+        out.put("traingov_drift_alarms_total", number, by)
+    for result, number in counts["revalidations"].items():
+        out.put("traingov_revalidations_total", number, result)
+    out.put("traingov_reprofiles_total", counts["reprofiles"])
+    out.put("traingov_drift_probes_total", counts["probes"])
+    out.put("traingov_drift_probe_seconds_total", counts["probe_s"])
 
 
 def _jobs(loop: Loop, snapshot: dict[str, Any], out: Readings) -> None:

@@ -17,6 +17,8 @@ from traingov_policies.ledger import JobSummary, Ledger
 JOBS_KEPT = 20
 """So many jobs have a label of their own; the others, and older ones, are counted together as ``other``."""
 OTHER = "other"
+CAP_SOURCES = ("configuration", "schedule", "file", "battery", "command")
+"""The kinds of source that a cap has, by the first word of what `traingov cap get` says."""
 _NAMES_MOST = 64
 _RUN_S = 5.0  # a longer silence between two samples is an end of sampling, not an interval
 
@@ -40,11 +42,11 @@ class Histogram:
 class Tally(dict[str, int]):
     """Counts by name, with a bound on the names; what comes after it is counted as ``other``."""
 
-    def count(self, name: str) -> None:
-        """Count ``name`` once."""
+    def count(self, name: str, number: int = 1) -> None:
+        """Count ``name``, once or ``number`` times."""
         if name not in self and len(self) >= _NAMES_MOST:
             name = OTHER
-        self[name] = self.get(name, 0) + 1
+        self[name] = self.get(name, 0) + number
 
 
 class Kept:
@@ -65,6 +67,8 @@ JOB_METRICS: dict[str, Callable[[JobSummary], float]] = {
     "traingov_job_energy_joules_total": lambda s: s.input_energy_j,
     "traingov_job_compute_energy_joules_total": lambda s: s.compute_energy_j,
     "traingov_job_duration_seconds_total": lambda s: s.elapsed_s,
+    "traingov_job_idle_seconds_total": lambda s: s.idle_s,
+    "traingov_job_idle_energy_joules_total": lambda s: s.idle_input_energy_j,
     "traingov_job_cap_exceeded_seconds_total": lambda s: s.above_cap_s,
     "traingov_job_samples_total": lambda s: s.samples,
     "traingov_job_steps_total": lambda s: s.steps,
@@ -150,11 +154,17 @@ class Counts:
         self.decisions = Tally()
         self.conditions = Tally()
         self.bounds: ev.KnobReadBack | None = None
-        self.rails, self.zones = Kept(), Kept()
+        self.over_current = Tally()
+        self.cap_source = CAP_SOURCES[0]
+        self.cooling: tuple[tuple[str, int], ...] = ()
+        self.rails, self.zones, self.devices = Kept(), Kept(), Kept()
         self._notes: dict[type, Callable[[Any], None]] = {
             ev.JobRegistered: self._registered,
             ev.JobEnded: self._ended,
             ev.KnobReadBack: self._read_back,
+            ev.CapChanged: self._cap_changed,
+            ev.Thermals: self._thermals,
+            ev.OverCurrentCounted: self._over_current,
         }
 
     def sampled(self, t_s: float, now_s: float) -> None:
@@ -198,6 +208,19 @@ class Counts:
         newest = self._ledger.ended[-1:]
         if newest and newest[0].job == event.job:
             self.jobs.ended(newest[0])
+
+    def _cap_changed(self, event: ev.CapChanged) -> None:
+        kind = event.source.replace(",", " ").split(" ")[
+            0
+        ]  # "file /PATH", "command NAME, uid 0": the rest has no bound
+        self.cap_source = kind if kind in CAP_SOURCES else OTHER
+
+    def _thermals(self, event: ev.Thermals) -> None:
+        self.cooling = event.cooling
+
+    def _over_current(self, event: ev.OverCurrentCounted) -> None:
+        for name, number in event.counts:
+            self.over_current.count(name, number)
 
     def _read_back(self, event: ev.KnobReadBack) -> None:
         self.bounds = event

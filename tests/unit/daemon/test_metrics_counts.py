@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from traingov.metrics.counts import JOBS_KEPT, OTHER, Counts, JobTotals, Kept, Tally, totals_of
+from traingov.metrics.counts import JOB_METRICS, JOBS_KEPT, OTHER, Counts, JobTotals, Kept, Tally, totals_of
 from traingov_policies import actions as act
 from traingov_policies import events as ev
 from traingov_policies.ledger import JobSummary, Ledger
@@ -19,7 +19,8 @@ def summary(job: str, samples: int = 10) -> JobSummary:
 
 
 def samples_of(totals: dict[str, list[float]]) -> dict[str, float]:
-    return {job: row[4] for job, row in totals.items()}
+    at = list(JOB_METRICS).index("traingov_job_samples_total")
+    return {job: row[at] for job, row in totals.items()}
 
 
 def test_twenty_jobs_have_names_and_the_longest_ended_makes_room() -> None:
@@ -116,6 +117,14 @@ def test_the_loops_events_and_actions_are_counted() -> None:
     assert counts.guard_steps == {"up": 1, "down": 2}
     assert counts.conditions == {"foreign-writer": 1}
     assert counts.bounds is None
+    for source in ("file /run/cap.json", "command, uid 0", "schedule 22:00"):
+        counts.see(ev.CapChanged(4.0, None, source))
+        assert counts.cap_source == source.replace(",", " ").split()[0]
+    counts.see(ev.CapChanged(4.0, None, "uid 4711"))
+    assert counts.cap_source == OTHER
+    counts.see(ev.OverCurrentCounted(5.0, (("oc1", 3), ("oc3", 1))))
+    counts.see(ev.OverCurrentCounted(6.0, (("oc1", 2),)))
+    assert counts.over_current == {"oc1": 5, "oc3": 1}
     for error, notes in ((None, ()), (None, ("snapped",)), ("refused", ("snapped",))):
         counts.written(error, notes)
     assert counts.knob_writes == {"taken": 1, "snapped": 1, "refused": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -84,9 +85,24 @@ def test_names_follow_prometheus_rules() -> None:
         "traingov_job_batch_size",
         "process_threads",
         "process_open_fds",
+        "traingov_cooling_state",
+        "traingov_pin_released",
     }
     for metric in METRICS.values():
         assert metric.help.endswith((".", "always 1.")), metric
         assert (metric.kind == "counter") == metric.name.endswith("_total"), metric
         if metric.kind != "counter":
             assert metric.name.endswith(units) or metric.name in without_unit, metric
+
+
+def test_every_metric_is_in_the_documentation_and_no_other() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+    lines = text.partition("## Every metric")[2].splitlines()
+    rows = {line.split("|")[1].strip().strip("`"): line for line in lines if line.startswith("| `")}
+    documented = {name.split("{")[0]: (name, row) for name, row in rows.items()}
+    assert documented.keys() == METRICS.keys()
+    for name, metric in METRICS.items():
+        labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
+        shown, row = documented[name]
+        assert shown == name + labels
+        assert row.split("|")[2:4] == [f" {metric.kind} ", f" {metric.help} "], name

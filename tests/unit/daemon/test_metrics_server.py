@@ -96,7 +96,9 @@ def test_other_paths_and_methods_and_nonsense_are_refused() -> None:
         assert served.get("/metrics?collect=all")[0] == 200
         assert served.raw(b"POST /metrics HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 405")
         assert served.raw(b"\x16\x03\x01 not http\r\n\r\n").startswith(b"HTTP/1.1 400")
-        assert served.raw(b"GET /metrics HTTP/1.1\r\na: ".ljust(module._HEAD_MOST + 1, b"b")).startswith(b"HTTP/1.1 431")
+        assert served.raw(b"GET /metrics HTTP/1.1\r\na: ".ljust(module._HEAD_MOST + 1, b"b")).startswith(
+            b"HTTP/1.1 431"
+        )
         head = served.raw(b"HEAD /metrics HTTP/1.1\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
     assert head.endswith(b"\r\n\r\n")
