@@ -39,6 +39,7 @@ class _Watch:
     now_s: float = 0.0
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     advised: dict[str, tuple[int, float]] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
     ours: bool = False
     policy: str = "joint"
 
@@ -62,7 +63,12 @@ class _Watch:
                 self.policy = e["policy"]
                 for job in self.jobs.values():
                     job["policy"] = e["policy"]
+            case "JobPaused":
+                self.paused.add(e["job"])
+            case "JobResumed":
+                self.paused.discard(e["job"])
             case "BatchApplied" | "StepsReported" if e["job"] in self.jobs:
+                self.paused.discard(e["job"])
                 self.jobs[e["job"]]["batch"] = e["batch_size"]
                 wanted = self.advised.get(e["job"])
                 if wanted is not None and wanted[0] == e["batch_size"]:
@@ -72,6 +78,7 @@ class _Watch:
                 self.advised.pop(e["job"], None)
             case "JobEnded":
                 self.jobs.pop(e["job"], None)
+                self.paused.discard(e["job"])
                 self.advised.pop(e["job"], None)
             case "KnobReadBack" if (e.get("requested_min_hz"), e.get("requested_max_hz")) == self.asked:
                 self.asked_s = None
@@ -104,13 +111,17 @@ class _Watch:
             self.complain(f"the bounds asked for at t={self.asked_s:.3f} s were not read back")
             self.asked_s = None
         for job, (batch, since) in list(self.advised.items()):
-            if self.now_s - since > self.limits.follow_s:
+            if job in self.paused:
+                self.advised[job] = batch, self.now_s  # a job that pauses follows nothing: it has its time afterwards
+            elif self.now_s - since > self.limits.follow_s:
                 self.complain(f"job {job} was advised batch {batch} at t={since:.3f} s and nothing came of it")
                 del self.advised[job]
 
     # -- actions -----------------------------------------------------------------------------------------------
     def action(self, kind: str, a: Mapping[str, Any]) -> None:
         match kind:
+            case "JobIdle":
+                (self.paused.add if a["idle"] else self.paused.discard)(a["job"])
             case "SetGpuBounds":
                 bounds = (a["min_hz"], a["max_hz"])
                 if self.asked is not None and bounds[1] < self.asked[1]:

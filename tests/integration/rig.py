@@ -39,6 +39,7 @@ class Trainer(threading.Thread):
         super().__init__(daemon=True)
         self.service, self.batches, self.workload, self.more = service, batches, workload, more
         self.stopping = threading.Event()
+        self.paused = threading.Event()
         self.steps: list[tuple[float, int]] = []
         self.failed_batches: list[int] = []
         self.job: traingov_client.Job | None = None
@@ -52,6 +53,11 @@ class Trainer(threading.Thread):
             ) as job:  # fmt: skip
                 self.job = job
                 while not self.stopping.is_set():
+                    if self.paused.is_set():
+                        gpu.synchronize()
+                        with job.pause("evaluation"):
+                            while self.paused.is_set():
+                                time.sleep(0.01)
                     job.safe_point()
                     try:
                         gpu.submit(self.workload, job.batch_size)

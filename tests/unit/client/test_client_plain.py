@@ -373,6 +373,41 @@ class WithADaemon(Scene):
         self.assertLess(sum(report["elapsed_s"] for report in daemon.of("steps")), wall - 0.3)
         self.assertEqual(job.samples_done, 5 * 16)
 
+    def test_a_pause_is_told_with_its_reason_after_the_steps_before_it_and_its_end_too(self):
+        daemon = self.daemon()
+        job = self.register(batch_size=16)
+        for _ in range(3):
+            job.step()
+        with job.pause("evaluation\nof fold 2"):
+            with job.pause("checkpoint"):
+                self.until(lambda: daemon.of("pause"))
+            self.assertEqual(daemon.of("resume"), [])
+        self.until(lambda: daemon.of("resume"))
+        job.end()
+        self.until(lambda: daemon.of("end"))
+        self.assertEqual(daemon.of("pause"), [{"reason": "evaluation of fold 2"}])
+        methods = [m["method"] for m in daemon.received if m["method"] in ("steps", "pause", "resume")]
+        self.assertEqual(methods, ["steps", "pause", "resume"])
+
+    def test_pauses_that_follow_each_other_fast_are_told_once_a_second_at_most(self):
+        daemon = self.daemon()
+        job = self.register(batch_size=16)
+        for _ in range(500):
+            with job.pause("loading"):
+                pass
+            job.step()
+        job.end()
+        self.until(lambda: daemon.of("end"))
+        self.assertEqual(len(daemon.of("pause")), len(daemon.of("resume")))
+        self.assertLessEqual(len(daemon.of("pause")), 2)
+
+    def test_what_waits_keeps_the_newest_of_pause_and_resume(self):
+        outbox = Outbox(bound=2)
+        outbox.paused("a")
+        outbox.paused(None)
+        outbox.applied(8, None)
+        self.assertEqual(outbox.take(), [("batch_applied", {"batch_size": 8, "advice": None}), ("resume", {})])
+
     def test_a_pause_before_the_first_step_does_not_make_it_count(self):
         daemon = self.daemon()
         job = self.register(batch_size=16)

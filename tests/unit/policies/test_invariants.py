@@ -77,6 +77,20 @@ def test_advice_that_nothing_came_of_is_noticed() -> None:
     assert any("nothing came of it" in v for v in violations(broken))
 
 
+def test_a_job_that_pauses_has_its_time_to_follow_afterwards() -> None:
+    def is_about(e: dict[str, Any]) -> bool:
+        return e.get("event") in ("BatchApplied", "StepsReported") or e.get("action") == "AdviseBatch"
+
+    i = next(i for i, e in enumerate(GOOD) if e.get("action") == "AdviseBatch" and e["batch_size"] != 32)
+    rest = [e for e in GOOD[i + 1 :] if not is_about(e) and e.get("event") != "JobEnded"]
+    end_s = GOOD[index_of("JobEnded")]["t_s"] + 100
+    pause = {"event": "JobPaused", "t_s": GOOD[i - 1].get("t_s", 100.0), "job": "j1", "reason": "evaluation"}
+    tick = {"event": "Tick", "t_s": end_s}
+    assert not any("nothing came" in v for v in violations([*GOOD[: i + 1], pause, *rest, tick]))
+    later = [{"event": "JobResumed", "t_s": end_s, "job": "j1"}, {"event": "Tick", "t_s": end_s + 70}]
+    assert any("nothing came" in v for v in violations([*GOOD[: i + 1], pause, *rest, tick, *later]))
+
+
 def test_advice_of_a_batch_size_the_job_cannot_use_is_noticed() -> None:
     i = index_of("AdviseBatch")
     broken = [*GOOD[:i], {**GOOD[i], "batch_size": 77}, *GOOD[i + 1 :]]
