@@ -1,7 +1,7 @@
 """``traingov-sim evaluate cap``: changing caps on every virtual board, in the twin. Everything is simulated.
 
 Each row holds one board and one series of caps, over all its seeds. ``kind`` is "predicted": nothing was fitted to
-these figures. Short series are sampled every 10 ms, as the service does; a solar day every 100 ms.
+these figures. Short series are sampled every 10 ms, as the service does; a solar day every 200 ms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 TARGETS = {"steady_share_above": 0.001, "guard_samples": 2, "lost_over_a_solar_day": 0.02}
 SHORT = ("step", "ramp", "random-walk", "flicker")
 DAY_BOARDS = ("nano", "tx2-nx", "agx-orin")  # a day takes a minute; these three surfaces are calibrated
-SHORT_INTERVAL_S, DAY_INTERVAL_S = 0.01, 0.1
+SHORT_INTERVAL_S, DAY_INTERVAL_S = 0.01, 0.2
 QUICK_DAY_S = 1800.0
 PICTURE = ("nano", "solar-day")
 
@@ -34,7 +34,7 @@ def settings() -> list[Setting]:
     for board in board_names():
         known = names(board)
         workload = "resnet18" if "resnet18" in known else "bert-base/mnli"
-        sizes = (8, 16, 32, 64, 128) if workload == "resnet18" else (8, 16, 32)
+        sizes = (8, 16, 32, 64, 128) if workload == "resnet18" else (16, 32, 64)
         found.append(Setting(board, workload, sizes))
     return found
 

@@ -11,15 +11,22 @@ from ..board.boardspec import BoardSpec
 from ..board.physics import VirtualBoard
 
 # Which rails add up to input and compute power: the same as in etc/boards/*.yaml, which a test compares.
-INPUT_RAILS = {
-    "nano": ("POM_5V_IN",),
-    "tx2-nx": ("VDD_IN",),
-    "agx-orin": ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"),
-}
-COMPUTE_RAILS = {
-    "nano": ("POM_5V_GPU", "POM_5V_CPU"),
-    "tx2-nx": ("VDD_SYS_GPU", "VDD_SYS_CPU"),
-    "agx-orin": ("VDD_GPU_SOC", "VDD_CPU_CV"),
+_ORIN = (("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"), ("VDD_GPU_SOC", "VDD_CPU_CV"))
+_ONE_RAIL = (("VDD_IN",), ("VDD_CPU_GPU_CV",))
+_TX2 = (("VDD_IN",), ("VDD_SYS_GPU", "VDD_SYS_CPU"))
+_THOR = (("VIN",), ("VDD_GPU", "VDD_CPU_SOC_MSS"))
+RAILS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "nano": (("POM_5V_IN",), ("POM_5V_GPU", "POM_5V_CPU")),
+    "tx2-nx": _TX2,
+    "tx2": _TX2,
+    "xavier-nx": _ONE_RAIL,
+    "agx-xavier": (("GPU", "CPU", "SOC", "CV", "VDDRQ", "SYS5V"), ("GPU", "CPU")),
+    "orin-nano": _ONE_RAIL,
+    "orin-nx": _ONE_RAIL,
+    "agx-orin": _ORIN,
+    "agx-orin-r35": _ORIN,
+    "thor": _THOR,
+    "thor-r39": _THOR,
 }
 
 
@@ -31,12 +38,11 @@ class Telemetry:
 
     def __init__(self, board: VirtualBoard) -> None:
         name = board.spec.name
-        if name not in INPUT_RAILS:
+        if name not in RAILS:
             raise ValueError(f"twin: the rails of board {name!r} are not known; add them to twin/telemetry.py")
         self._board = board
         rails = [rail.name for rail in board.spec.rails]
-        self._input = [rails.index(rail) for rail in INPUT_RAILS[name]]
-        self._compute = [rails.index(rail) for rail in COMPUTE_RAILS[name]]
+        self._input, self._compute = ([rails.index(rail) for rail in of] for of in RAILS[name])
         self._zones = [zone for zone in board.spec.zones if zone.label in board.spec.tegrastats.zones]
         self._seen: object = None
         self._input_w: float | None = None

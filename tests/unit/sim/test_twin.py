@@ -13,13 +13,13 @@ from traingov_policies.lut import Lut
 from traingov_policies.relation import RelationVector
 from traingov_policies.settings import Settings
 from traingov_policies.values import Cap, Objective, PolicyName
-from traingov_sim.board.boardspec import load_board, noiseless
+from traingov_sim.board.boardspec import board_names, load_board, noiseless
 from traingov_sim.board.observed import Contention
 from traingov_sim.board.overcurrent import CurrentLimits
 from traingov_sim.surface import mean_power_w, peak_power_w, step_time_s
-from traingov_sim.surfaces import NANO_TICKED_HZ, load
+from traingov_sim.surfaces import NANO_TICKED_HZ, load, names
 from traingov_sim.twin import SamplesToAccuracy, Steps, Twin, coarse, settings_for
-from traingov_sim.twin.telemetry import COMPUTE_RAILS, INPUT_RAILS
+from traingov_sim.twin.telemetry import RAILS
 
 NANO = load_board("nano")
 DIGITS = load("nano", "digits-mlp")
@@ -305,12 +305,18 @@ def test_a_coarser_monitor_keeps_the_noise_with_a_memory_and_averages_the_rest()
     assert coarse(NANO, 0.01) is NANO
 
 
-def test_the_rails_are_those_of_the_service_s_board_files() -> None:
-    for board in INPUT_RAILS:
-        path = Path(__file__).parents[3] / "etc" / "boards" / f"{board}.yaml"
-        rails = yaml.safe_load(path.read_text(encoding="utf-8"))["rails"]
-        assert [list(INPUT_RAILS[board])] == [r["input"] for r in rails]
-        assert [list(COMPUTE_RAILS[board])] == [r["compute"] for r in rails]
+@pytest.mark.parametrize("board", board_names())
+def test_the_rails_are_those_of_the_service_s_board_files(board: str) -> None:
+    file = board.removesuffix("-r35").removesuffix("-r39")
+    path = Path(__file__).parents[3] / "etc" / "boards" / f"{file}.yaml"
+    rails = yaml.safe_load(path.read_text(encoding="utf-8"))["rails"]
+    assert (list(RAILS[board][0]), list(RAILS[board][1])) == (rails[0]["input"], rails[0]["compute"])
+    twin = Twin(load_board(board), seed=1, trace=True)
+    twin.add_job(load(board, names(board)[0]), (8,))
+    twin.run(3.0)
+    assert twin.trace is not None
+    watts = [m.input_power_w for m in twin.trace if m.input_power_w is not None]
+    assert sum(watts) / len(watts) == pytest.approx(twin.board.truth(twin.t_s).input_j / twin.t_s, rel=0.05)
 
 
 def test_the_energy_policy_runs_in_the_twin_as_well() -> None:
