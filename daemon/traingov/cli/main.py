@@ -8,6 +8,7 @@ import click
 
 # name → (module, object)
 _COMMANDS = {
+    "board": ("board", "group"),
     "cap": ("cap", "group"),
     "check": ("check", "command"),
     "completion": ("completion", "command"),

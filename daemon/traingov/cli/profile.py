@@ -13,6 +13,7 @@ from traingov_policies.sweep import SweepRow, curves, to_csv
 from traingov_policies.sweeping import clock_text
 
 from ..store import write_atomically
+from .bars import Told, progress_bar
 from .completion import job_names
 from .errors import Failure, WrongInput, print_json
 from .remote import service_options
@@ -78,7 +79,8 @@ def command(
         if no_wait:
             _report(answer, as_json=as_json)
             return
-        answer = _wait(lambda: call(path, "profile.get"), quiet=as_json)
+        with progress_bar() as bar:
+            answer = _wait(lambda: call(path, "profile.get"), bar, quiet=as_json)
         _report(answer, as_json=as_json)
         rows = [SweepRow(**row) for row in answer["rows"]]
         if answer["sweep"]["state"] == "stopped":
@@ -106,8 +108,8 @@ def _clocks(text: str, table: list[int]) -> list[int]:
     return sorted(set(chosen))
 
 
-def _wait(get: Callable[[], Any], *, quiet: bool) -> Any:
-    """Until the sweep is finished or stopped; says each new step of it."""
+def _wait(get: Callable[[], Any], bar: Told | None, *, quiet: bool) -> Any:
+    """Until the sweep is finished or stopped; tells ``bar``, or where there is none says each new step of it."""
     said = None
     while True:
         answer = get()
@@ -116,7 +118,9 @@ def _wait(get: Callable[[], Any], *, quiet: bool) -> Any:
             raise Failure("the service knows of no sweep any more: it was started anew; start the sweep again")
         if sweep["state"] not in ("running", "waiting"):
             return answer
-        if not quiet and sweep["text"] != said:
+        if bar is not None:
+            bar(sweep["measured"] + len(sweep["failed"]), sweep["points"], sweep["text"])
+        elif not quiet and sweep["text"] != said:
             said = sweep["text"]
             click.echo(said, err=True)
         time.sleep(_POLL_S)

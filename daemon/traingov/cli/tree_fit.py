@@ -12,6 +12,7 @@ import click
 from traingov_policies.sweep import SweepRow, curves, from_csv
 
 from ..store import write_atomically
+from .bars import progress_bar
 from .errors import Failure, WrongInput, print_json
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def fit(
     try:
         measured = curves(read_sweeps(sweep_files), energy, edp=edp)
         data = fitting.dataset(measured, wanted)
-        fitted = fitting.grid_search(data, folds, cost_sensitive=cost_sensitive, nested=nested)
+        with progress_bar() as bar:
+            told = None if bar is None else lambda done, total: bar(done, total, "settings tried")
+            fitted = fitting.grid_search(data, folds, cost_sensitive=cost_sensitive, nested=nested, told=told)
     except ValueError as error:
         raise WrongInput(str(error)) from None
     except fitting.MissingFitterError as error:

@@ -77,14 +77,19 @@ class Fitted:
     confusion: dict[int, dict[int, int]]
 
 
-def grid_search(data: Dataset, fold_kind: str = "loo", *, cost_sensitive: bool = False, nested: bool = False) -> Fitted:
+def grid_search(
+    data: Dataset, fold_kind: str = "loo", *, cost_sensitive: bool = False, nested: bool = False,
+    told: Callable[[int, int], None] | None = None,
+) -> Fitted:  # fmt: skip
     """Fit by label (scikit-learn) or, ``cost_sensitive``, by regret. Raises MissingFitterError, ValueError.
 
     By label the most accurate settings win, then those of least regret; by regret those of least regret. Ties go to the
-    tree of fewer leaves, then the earlier in the grid.
+    tree of fewer leaves, then the earlier in the grid. ``told`` gets (settings tried, of how many) after each.
     """
     parts = folds(data, fold_kind)
     method = _REGRET if cost_sensitive else _LABELS
+    if told is not None:
+        method = _counted(method, len(method.grid) * (1 + nested * len(parts)), told)
     fit = method.fit
     settings, choices = _best(data, parts, method)
     node = fit(data.x, data.cost, settings)
@@ -104,6 +109,19 @@ def grid_search(data: Dataset, fold_kind: str = "loo", *, cost_sensitive: bool =
         Score.of(data, cross_validated(data, parts, _majority)),
         confusion,
     )
+
+
+def _counted(method: _Method, total: int, told: Callable[[int, int], None]) -> _Method:
+    """``method``, which tells of each judged setting."""
+    done = 0
+
+    def first(score: Score) -> tuple[float, ...]:
+        nonlocal done
+        done += 1
+        told(done, total)
+        return method.first(score)
+
+    return replace(method, first=first)
 
 
 def cross_validated(data: Dataset, parts: Sequence[NDArray[np.int64]], fit: Fit) -> Choices:
