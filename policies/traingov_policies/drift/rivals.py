@@ -16,7 +16,7 @@ from .settings import DriftSettings
 
 THRESHOLD = 9.0  # nats for one point
 _SUSPECT = 2.5  # from here on a point is looked at again before others
-_CLIP = 3.0
+_MOST = 5.0  # nats that one probe may add: no single one decides
 _NEAR = 0.02  # added to how far a point is behind: the nearest is not probed for ever
 _OTHER_BATCH = 0.25  # weight of points that cost a change of the batch size
 _MARGIN = 0.25  # points further behind are not worth a probe
@@ -69,7 +69,14 @@ class Rivals:
         return None if best is None else best[1]
 
     def tell(
-        self, point: OperatingPoint, now_s: float, time: float, time_sd: float, power: float | None, power_sd: float
+        self,
+        point: OperatingPoint,
+        now_s: float,
+        time: float,
+        time_sd: float,
+        *,
+        power: float | None,
+        power_sd: float,
     ) -> bool:
         """A probe's differences of ln(live / table), there less here; True where the point moved against the other."""
         known = self.points.setdefault(point, _Point())
@@ -91,7 +98,5 @@ class Rivals:
     def _sums(self, up: float, down: float, x: float, sd: float) -> tuple[float, float]:
         s = self.settings
         sd = max(sd, s.shift / 6)
-        z = min(_CLIP, max(-_CLIP, x / sd))
-        mu0, mu1 = s.tolerance / sd, s.shift / sd
-        weight, middle = mu1 - mu0, (mu0 + mu1) / 2
-        return max(0.0, up + weight * (z - middle)), max(0.0, down - weight * (z + middle))
+        weight, middle = (s.shift - s.tolerance) / sd**2, (s.shift + s.tolerance) / 2
+        return max(0.0, up + min(_MOST, weight * (x - middle))), max(0.0, down + min(_MOST, weight * (-x - middle)))

@@ -22,6 +22,7 @@ from .pointrun import PointRun, Reading
 
 _BATCH_CHANGES_S = 1.0  # what going to another batch size and back costs besides
 _LEAST_SD = 0.005
+_LOOK_S = 1.0  # between two looks for a point to probe
 _DEBT = 2.0  # probes that a suspicion may be ahead of the budget
 _CONFIRMED_BLOCKS = 60  # seconds after which a stored table is said to hold
 
@@ -52,6 +53,7 @@ class Vigil:
         self._probe: PointRun | None = None
         self._probe_s = self._spent_s = 0.0
         self._begun_s: float | None = None
+        self._next_s = 0.0
         self._unsaid = stored
 
     def settle(self, choice: Choice, why: str, ctx: Context) -> None:
@@ -156,19 +158,15 @@ class Vigil:
         least_s = ctx.settings.profile.settle_s + ctx.settings.profile.min_window_s
         debt_s = _DEBT * least_s if self._rivals.suspect() else 0.0
         earned_s = settings.probe_budget * (ctx.now_s - self._begun_s) + debt_s
-        if self._spent_s + least_s > earned_s or (live := here.live()) is None:
+        if ctx.now_s < self._next_s or self._spent_s + least_s > earned_s or (live := here.live()) is None:
             return
+        self._next_s = ctx.now_s + _LOOK_S
         if ctx.cap is not None and ctx.guard.limit < ctx.index_at_most(here.point.gpu_frequency_hz):
             return
-        safe = [
-            p
-            for p in (j.point for j in choice.ranked)
-            if self._spent_s + self._cost_s(p, ctx) <= earned_s
-            and self._cost_s(p, ctx) <= settings.probe_most_s
-            and self._safe(p, live, ctx)
-        ]
+        points = [j.point for j in choice.ranked]
+        safe = [p for p in points if self._cost_s(p, ctx) <= settings.probe_most_s and self._safe(p, live, ctx)]
         point = self._rivals.next(choice.ranked, choice.chosen, safe, ctx.now_s, self._begun_s)
-        if point is None:
+        if point is None or self._spent_s + self._cost_s(point, ctx) > earned_s:
             return
         here.pause()
         self._here, self._at = None, None
@@ -223,7 +221,7 @@ class Vigil:
             power = math.log(cell.mean_power_w / there.mean_power_w) - live.power
             sds = [relative(c.power_std_w, c.peak_power_w) for c in (cell, there, here)]
             power_sd = math.hypot(_LEAST_SD, *sds, live.power_sd)
-        if not self._rivals.tell(point, ctx.now_s, time, time_sd, power, power_sd):
+        if not self._rivals.tell(point, ctx.now_s, time, time_sd, power=power, power_sd=power_sd):
             return None
         ctx.drift.alarms["probe"] += 1
         said = "" if power is None else f", power {100 * math.expm1(power):+.1f} %"

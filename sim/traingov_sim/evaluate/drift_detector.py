@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
 from traingov_policies.drift.detector import THRESHOLD, Array, Detector
 from traingov_policies.drift.settings import DriftSettings
 

@@ -1,8 +1,8 @@
 """Seconds of a job as a drift detector sees them: ln(live / table) of step time and power, many jobs side by side.
 
-Made so as not to share what the detector takes for granted (one autoregressive process, normal, of constant size, around
-a constant level): three components of different memory, innovations of Student's t with five degrees of freedom, a size
-that itself wanders, a table that is off by 1 % all the time, a level that wanders over hours, seconds in which the
+Made so as not to share what the detector takes for granted (one autoregressive process, normal, of constant size,
+around a constant level): three components of different memory, innovations of Student's t with five degrees of freedom,
+a size that itself wanders, a table that is off by 1 % all the time, a level that wanders over hours, seconds in which the
 job stalls (a data loader, a checkpoint), and seconds without any value.
 """
 
@@ -47,7 +47,7 @@ class Noise:
 
 
 class Jobs:
-    """``jobs`` independent jobs; ``second`` gives the next second of all: [2 (time, power)][jobs], nan where missing."""
+    """``jobs`` independent jobs; ``second`` gives the next second of all: [2 (time, power)][jobs], nan for none."""
 
     def __init__(self, jobs: int, noise: Noise, rng: np.random.Generator) -> None:
         self._n, self._noise, self._rng = jobs, noise, rng

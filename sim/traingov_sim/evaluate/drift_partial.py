@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from traingov_policies.drift.partial import FAILED, PartialPlan
 from traingov_policies.drift.settings import DriftSettings
 from traingov_policies.lut import Cell, Lut

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from bench import Bench, power_w, step_s
+
 from traingov_policies.actions import ClearCondition, PersistLut, RaiseCondition
 from traingov_policies.drift.settings import DriftSettings
 from traingov_policies.lut import Cell, Lut
@@ -108,9 +109,9 @@ def test_power_that_rose_scales_power_and_leads_to_a_point_that_is_below_the_cap
 
 def test_a_partial_table_measures_no_more_than_its_share_of_the_points() -> None:
     bench = trained()
-    bench.step_s = lambda b, hz: step_s(b, hz) + 0.25e-3 * b
+    bench.step_s = lambda b, hz: step_s(b, hz) + 0.1e-3 * b
     bench.run(200)
-    done = [d for d in bench.texts("measured")]
+    done = bench.texts("measured")
     assert bench.governor.drift.revalidations["partial"] == 1
     assert len(done) <= 5  # of 36
     new = last_table(bench)
