@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .mersenne import Uniforms
 from .select import Candidate, below_cap, order
 from .values import Objective
 
@@ -61,7 +62,7 @@ def best_probabilities(rows: Sequence[Uncertain], cap_w: float | None, objective
         return shares
     best = np.full(_DRAWS, np.inf)
     winner = np.full(_DRAWS, -1)
-    source = np.random.RandomState(1)  # its stream never changes with NumPy's version
+    source = Uniforms(1)
     batches = sorted({rows[i].candidate.point.batch_size for i in entries})
     relation_z = {b: _errors(source) for b in batches}
     for i in entries:
@@ -107,7 +108,7 @@ def _factor(cv: float, errors: Any) -> Any:
     return 1.0 if cv == 0 else np.maximum(1 + cv * errors, _FLOOR)
 
 
-def _errors(source: Any) -> Any:
+def _errors(source: Uniforms) -> Any:
     """Standard normal errors, each of 1,024 equally likely strata once, in an order that ``source`` gives."""
     return _quantiles()[source.random_sample(_DRAWS).argsort()]
 

@@ -93,6 +93,14 @@ def test_units_sysusers_and_tmpfiles_have_no_complaint_from_systemd(machine: Mac
     )
 
 
+def test_metrics_are_served_from_inside_the_sandbox_to_this_machine(machine: Machine) -> None:
+    fetch = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:28520/metrics', timeout=9).read().decode())"
+    wait_for(lambda: "traingov_build_info{" in machine.run(f'python3 -c "{fetch}"', check=False), 20, "the page comes")
+    assert "metrics-not-served" not in machine.run("traingov status --json")
+    sockets = machine.run(f"ls -l /proc/{machine.show('MainPID')}/fd | grep -c socket:")
+    assert int(sockets) >= 2
+
+
 def test_who_may_connect_and_command_is_decided_by_groups(machine: Machine) -> None:
     machine.run("useradd outsider; useradd -G traingov trainee; useradd -G traingov,traingov-admin boss")
     assert "Permission denied" in machine.fails(call_as("outsider", "status"))
