@@ -18,7 +18,7 @@ def main():
     time.sleep(float(sys.argv[1]))
     millijoules = asdict(board.end_window("run"))
     ended = time.monotonic()
-    print(json.dumps({"begun_s": begun, "ended_s": ended, **{k: v for k, v in millijoules.items()}}), flush=True)
+    print(json.dumps({"begun_s": begun, "ended_s": ended, **millijoules}), flush=True)
 
 
 if __name__ == "__main__":  # it starts a process of its own
