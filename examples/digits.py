@@ -66,7 +66,7 @@ def train(job: traingov_client.Job, device: Device, options: argparse.Namespace)
         if samples >= evaluate_at:
             evaluate_at += digits.EVALUATE_EVERY
             device.synchronize()
-            with job.pause():  # (6) evaluation is not training time
+            with job.pause("evaluation"):  # (6) evaluation is not training time
                 evaluation_began_s = time.monotonic()
                 accuracy = network.accuracy(task.test_inputs, task.test_labels)
                 evaluation_s += time.monotonic() - evaluation_began_s

@@ -85,7 +85,7 @@ def train(job: traingov_client.Job, device: Device, options: argparse.Namespace)
         progress.show(samples=samples, steps=step + 1, steps_total=options.steps, loss=round(loss, 4))
     device.synchronize()
     seconds = time.monotonic() - begin_s
-    with job.pause():
+    with job.pause("evaluation"):
         accuracy = network.accuracy(test.shares * WORDS**0.5, test.topics)
     return {
         "steps": options.steps,
