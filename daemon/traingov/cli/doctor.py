@@ -72,12 +72,12 @@ def _look(config: Config) -> list[Finding]:
         why = error.format_message()
     answers = status is not None
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
-        ("board", lambda: board.look(system)),
+        ("board", lambda: board.look(system, governed=bool(status and status["jobs"]))),
         ("telemetry", lambda: sensors.look(system, config.tegrastats, config.telemetry)),
         ("permissions", lambda: access.groups(access.this_user(), config.user_group, config.admin_group)),
         (
             "service",
-            lambda: [software.service(status, why), software.unit(), software.metrics(config.metrics, answers)],
+            lambda: [software.service(status, why), software.unit(answers), software.metrics(config.metrics, answers)],
         ),
         ("state", lambda: access.state(config.state_dir, answers)),
         ("other programs", software.others),

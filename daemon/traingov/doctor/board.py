@@ -19,15 +19,15 @@ _COUNTER = re.compile(r"oc(\d)_event_cnt$")
 _MEANS = {"1": "under-voltage", "2": "average over-current", "3": "instantaneous over-current"}
 
 
-def look(files: SystemFiles) -> list[Finding]:
-    """Board, release, power mode, knob, over-current counters."""
+def look(files: SystemFiles, *, governed: bool = False) -> list[Finding]:
+    """Board, release, power mode, knob, over-current counters. ``governed``: a service has jobs and sets the clock."""
     who = identify(files)
     nodes = gpu_nodes(files)
     return [
         _name(who.name, who.compatible, files),
         _release(who.release),
         *_power_mode(who.power_mode, files),
-        *_knob(nodes[0] if nodes else None, files),
+        *_knob(nodes[0] if nodes else None, files, governed=governed),
         _over_current(files),
     ]
 
@@ -71,7 +71,7 @@ def _power_mode(mode: str, files: SystemFiles) -> list[Finding]:
     return [Finding("power mode", OK, f"{mode} ({there})")]
 
 
-def _knob(node: DevfreqNode | None, files: SystemFiles) -> list[Finding]:
+def _knob(node: DevfreqNode | None, files: SystemFiles, *, governed: bool) -> list[Finding]:
     if node is None:
         return [
             Finding(
@@ -89,7 +89,7 @@ def _knob(node: DevfreqNode | None, files: SystemFiles) -> list[Finding]:
         found = Finding(
             "GPU clock", OK, f"{node.path}: {len(table)} clocks, {table[0] / 1e6:g} to {table[-1] / 1e6:g} MHz{because}"
         )
-    return [found, _writable(node, files), _pinned(node, files)]
+    return [found, _writable(node, files), _pinned(node, files, governed=governed)]
 
 
 def _writable(node: DevfreqNode, files: SystemFiles) -> Finding:
@@ -115,16 +115,18 @@ def _writable(node: DevfreqNode, files: SystemFiles) -> Finding:
     return Finding("clock's files", OK, ", ".join(facts))
 
 
-def _pinned(node: DevfreqNode, files: SystemFiles) -> Finding:
+def _pinned(node: DevfreqNode, files: SystemFiles, *, governed: bool) -> Finding:
     low, high = (read_hz(files, f"{node.path}/{name}") for name in ("min_freq", "max_freq"))
     if low is None or high is None:
         return Finding("clock's bounds", UNSEEN, f"{node.path}/min_freq or max_freq cannot be read")
+    if low == high and governed:
+        return Finding("clock's bounds", OK, f"pinned to {low / 1e6:g} MHz, for the running job")
     if low == high:
         return Finding(
             "clock's bounds",
             ATTENTION,
-            f"pinned to {low / 1e6:g} MHz: by traingov while a job runs, else by jetson_clocks or by hand",
-            "without a job: sudo jetson_clocks --restore, or sudo traingov restore",
+            f"pinned to {low / 1e6:g} MHz though no job runs: by jetson_clocks, by hand, or left over",
+            "sudo jetson_clocks --restore, or sudo traingov restore",
         )
     governor = read_or_none(files, f"{node.path}/governor") or "governor not known"
     return Finding("clock's bounds", OK, f"{low / 1e6:g} to {high / 1e6:g} MHz, {governor}")

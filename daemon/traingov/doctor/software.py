@@ -36,10 +36,10 @@ def service(status: dict[str, Any] | None, why: str) -> Finding:
     return Finding("service", OK, text)
 
 
-def unit(system: Path = Path("/run/systemd/system")) -> Finding:
-    """The systemd unit, where systemd runs."""
+def unit(answers: bool, system: Path = Path("/run/systemd/system")) -> Finding:
+    """The systemd unit, where systemd runs. ``answers``: a service runs, whoever started it."""
     if not system.exists():
-        return Finding("unit", UNSEEN, "systemd does not run here", "start traingovd by hand")
+        return Finding("unit", UNSEEN, "systemd does not run here", "" if answers else "start traingovd by hand")
     keys = "LoadState,ActiveState,SubState,UnitFileState,Result,NRestarts"
     try:
         done = subprocess.run(

@@ -214,16 +214,13 @@ def _put_run(connection: Any, run: Run) -> int:
         "above_cap_s": run.above_cap_s, "judged_s": run.judged_s, "gap_s": run.gap_s, "shared": run.shared,
         "guard_steps": run.guard_steps,
     }  # fmt: skip
-    names = ", ".join(values)
-    changes = ", ".join(f"{name} = excluded.{name}" for name in values if name not in ("job", "started_at"))
-    connection.execute(
-        f"INSERT INTO runs ({names}) VALUES ({', '.join('?' * len(values))}) "
-        f"ON CONFLICT (job, started_at) DO UPDATE SET {changes}",
-        tuple(values.values()),
-    )
-    found = connection.execute(
-        "SELECT run FROM runs WHERE job = ? AND started_at = ?", (run.job, values["started_at"])
-    ).fetchone()
+    key = (run.job, values["started_at"])
+    changes = ", ".join(f"{name} = ?" for name in values)
+    done = connection.execute(f"UPDATE runs SET {changes} WHERE job = ? AND started_at = ?", (*values.values(), *key))
+    if done.rowcount == 0:  # not INSERT … ON CONFLICT, which would use up a number each time
+        places = ", ".join("?" * len(values))
+        connection.execute(f"INSERT INTO runs ({', '.join(values)}) VALUES ({places})", tuple(values.values()))
+    found = connection.execute("SELECT run FROM runs WHERE job = ? AND started_at = ?", key).fetchone()
     return int(found[0])
 
 

@@ -71,6 +71,8 @@ def test_pinned_bounds_are_called_what_they_may_be(tmp_path: Path) -> None:
     finding = by_check(board.look(files(tmp_path, **extra)))["clock's bounds"]
     assert (finding.state, "pinned to 921.6 MHz" in finding.text) == (ATTENTION, True)
     assert "jetson_clocks --restore" in finding.advice
+    ours = by_check(board.look(SystemFiles(str(tmp_path)), governed=True))["clock's bounds"]
+    assert (ours.state, ours.text) == (OK, "pinned to 921.6 MHz, for the running job")
 
 
 def test_over_current_events_ask_for_attention_and_none_do_not(tmp_path: Path) -> None:

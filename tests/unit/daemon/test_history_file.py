@@ -56,6 +56,16 @@ def test_a_run_is_read_back_with_its_points_caps_and_choices(tmp_path: Path) -> 
     assert [c["text"] for c in more["choices"]] == ["batch 32 at 922 MHz"]
 
 
+def test_runs_are_numbered_without_gaps_however_often_their_progress_is_kept(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / "h.sqlite")
+    for number in range(3):
+        for samples in range(5):
+            file.keep(replace(RUN, started_s=RUN.started_s + number, samples=samples))
+    with reading(file.path) as connection:
+        assert [(run["run"], run["samples"]) for run in runs(connection, None)] == [(3, 4), (2, 4), (1, 4)]
+    file.close()
+
+
 def test_it_is_read_while_the_service_writes_it(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "h.sqlite")
     file.keep(RUN)
