@@ -21,7 +21,7 @@ from .values import Cap
 BURST_WINDOW_S = 0.1
 _PART = 0.2  # share of a window that fresh readings must cover to say that the last step was not enough
 _WHOLE = 0.8  # and to be judged by themselves
-_ROOM = 0.01  # below the cap that the next higher clock is expected to leave, or it is not tried
+_ROOM = 0.01  # below the cap that the next higher clock shall leave by the table, or it is not tried
 _RARELY = 10  # times the longest patience, after which it is tried all the same: loads change
 
 
@@ -54,7 +54,9 @@ class Guard:
         self._calm_since_s: float | None = None
         self._patience_s = settings.climb_after_s
         self._climbed_at_s: float | None = None
-        self._failed_at_s = float("-inf")
+        self._peaks = _Peaks(settings.climb_after_s)
+        self._climbed_from_w = 0.0
+        self._failed: dict[int, tuple[float, float]] = {}  # limit: by how much power rose above it, at least; and when
         self.limit = self.target = self.running = self._top
         self.steps_down = 0
         self.steps_up = 0
@@ -97,9 +99,8 @@ class Guard:
         self.other_load()
 
     def other_load(self) -> None:
-        """Another batch size or job: how power goes with the clock is to be learned anew."""
-        self.slope.forget()
-        self._failed_at_s = float("-inf")
+        """Another batch size or job: climbs that failed may hold now."""
+        self._failed.clear()
 
     def written(self, t_s: float) -> None:
         """A clock was written: readings before the dead time is over say nothing of it."""
@@ -136,13 +137,12 @@ class Guard:
             return None
         settled = t_s - self._fresh_s >= _WHOLE * cap.window_s
         if mean >= cap.power_w and (settled or violated):
-            self.slope.note(self._present, mean)
-            text = f"{cap.window_s:g} s mean {whole or mean:.2f} W reached the cap {cap.power_w:g} W"
+            text = f"{cap.window_s:g} s mean {max(mean, whole or 0.0):.2f} W reached the cap {cap.power_w:g} W"
             return self._down(t_s, text, mean / cap.power_w)
         if not settled:
             return None
-        self.slope.note(self._present, mean)
         if self.limit < self.target and self.running == self.limit:
+            self._peaks.add(t_s, mean)
             return self._maybe_up(t_s, mean, cap)
         return None
 
@@ -168,7 +168,8 @@ class Guard:
         if self._climbed_at_s is not None and t_s - self._climbed_at_s < 3 * self._patience_s:
             # The last climb did not hold: be more patient before the next.
             self._patience_s = min(2 * self._patience_s, self.settings.climb_after_most_s)
-            self._failed_at_s = t_s
+            if self._cap is not None and self._climbed_from_w > 0:
+                self._failed[self.limit - 1] = (self._cap.power_w / self._climbed_from_w, t_s)
         self._climbed_at_s = None
         present = self._present
         if present == 0:
@@ -188,11 +189,10 @@ class Guard:
         calm = t_s - self._calm_since_s
         if calm < self._patience_s:
             return None
-        rise = self.slope.rise(self.limit)
-        if rise is not None and mean * rise >= cap.power_w * (1 - _ROOM):
-            longest = max(self._calm_since_s, self._failed_at_s) + _RARELY * self.settings.climb_after_most_s
-            if t_s < longest:
-                return None
+        peak = self._peaks.value
+        if self._hopeless(t_s, peak, cap):
+            return None
+        self._climbed_from_w = peak
         self.limit += 1
         self.steps_up += 1
         self._climbed_at_s = t_s
@@ -200,8 +200,40 @@ class Guard:
         text = f"{cap.window_s:g} s mean {mean:.2f} W has left room below {cap.power_w:g} W for {calm:.0f} s"
         return GuardStep(self.limit, True, text)
 
+    def _hopeless(self, t_s: float, peak_w: float, cap: Cap) -> bool:
+        """Whether the next higher clock would surely exceed the cap: by the table, or as a climb before showed."""
+        rise = self.slope.rise(self.limit)
+        if rise is not None and peak_w * rise >= cap.power_w * (1 - _ROOM):
+            return True
+        failed = self._failed.get(self.limit)
+        if failed is None or t_s - failed[1] > _RARELY * self.settings.climb_after_most_s:
+            return False
+        return peak_w * failed[0] > cap.power_w * (1 - self.settings.climb_margin)
+
     def _begin_window(self) -> None:
+        self._peaks.clear()
         self._calm_since_s = self._fresh_s = None
         cap = self._cap
         self._window = None if cap is None else WindowMean(cap.window_s, _PART)
         self._burst = None if cap is None or cap.burst_w is None else WindowMean(BURST_WINDOW_S)
+
+
+class _Peaks:
+    """The largest of what was seen in the last ``span_s`` seconds or somewhat longer."""
+
+    def __init__(self, span_s: float) -> None:
+        self._span_s = span_s
+        self.clear()
+
+    def clear(self) -> None:
+        self._since_s, self._now, self._before = float("-inf"), 0.0, 0.0
+
+    def add(self, t_s: float, value: float) -> None:
+        if t_s - self._since_s > self._span_s:
+            self._since_s, self._before, self._now = t_s, self._now, 0.0
+        if value > self._now:
+            self._now = value
+
+    @property
+    def value(self) -> float:
+        return max(self._now, self._before)

@@ -3,7 +3,9 @@
 1. Order of writes: no written min ever exceeds the written max. 2. No write without a saved original.
 3. Cap: the window mean does not stay at or above the cap without a lower clock being asked for.
 4. Every wait is bounded: writes are read back, advice is followed, refused or withdrawn.
-5. When the last job ended, the knob was given back. 6. Advice names a batch size the job has and can use.
+5. Over-current: while counters rise under a governed job, a lower clock is asked for in time, and no clock at which
+   they rose is asked for again within ``retry_s`` (for the same batch sizes, where it is to be avoided).
+6. When the last job ended, the knob was given back. 7. Advice names a batch size the job has and can use.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ class Limits:
     above_s: float = 8.0
     read_back_s: float = 2.0
     follow_s: float = 65.0
+    over_current_s: float = 3.0
+    late_s: float = 0.5
+    retry_s: float = 30.0
 
 
 @dataclass
@@ -42,6 +47,14 @@ class _Watch:
     paused: set[str] = field(default_factory=set)
     ours: bool = False
     policy: str = "joint"
+    avoid: bool = True
+    dead_s: float = 0.8
+    forbidden: tuple[int, float] | None = None  # a clock at which the counters rose, and when
+    retry_s: float = 60.0
+    rising_since_s: float | None = None
+    rose_s: float = float("-inf")
+    moved_s: float = float("-inf")
+    before_hz: int = 0
 
     def complain(self, text: str) -> None:
         self.found.append(f"t={self.now_s:.3f} s: {text}")
@@ -57,6 +70,7 @@ class _Watch:
                 self.set_cap(e.get("cap"))
             case "JobRegistered":
                 policy = e.get("policy") or self.policy
+                self.forbidden = self.rising_since_s = None
                 self.jobs[e["job"]] = {"sizes": set(e["batch_sizes"]), "batch": e["batch_size"], "policy": policy}
                 self.above_since_s = None
             case "PolicyChanged":
@@ -68,6 +82,8 @@ class _Watch:
             case "JobResumed":
                 self.paused.discard(e["job"])
             case "BatchApplied" | "StepsReported" if e["job"] in self.jobs:
+                if self.jobs[e["job"]]["batch"] != e["batch_size"]:
+                    self.forbidden = None
                 self.paused.discard(e["job"])
                 self.jobs[e["job"]]["batch"] = e["batch_size"]
                 wanted = self.advised.get(e["job"])
@@ -80,6 +96,10 @@ class _Watch:
                 self.jobs.pop(e["job"], None)
                 self.paused.discard(e["job"])
                 self.advised.pop(e["job"], None)
+            case "OverCurrentCounted" if self.jobs:
+                self._over_current()
+            case "GuardChanged":
+                self.guard(e["guard"])
             case "KnobReadBack" if (e.get("requested_min_hz"), e.get("requested_max_hz")) == self.asked:
                 self.asked_s = None
 
@@ -106,6 +126,44 @@ class _Watch:
             )
             self.above_since_s = self.now_s
 
+    def guard(self, settings: Mapping[str, Any]) -> None:
+        self.avoid = settings.get("avoid_over_current", True)
+        self.dead_s = settings.get("dead_time_s", 0.8)
+        self.retry_s = min(self.limits.retry_s, settings.get("over_current_retry_s", 60.0))
+        self.forbidden = self.rising_since_s = None
+
+    def _over_current(self) -> None:
+        governed = self.avoid and self.clocks and any(job["policy"] != "observe" for job in self.jobs.values())
+        asked, lowest = self.asked, self.asked == (self.lowest_hz, self.lowest_hz)
+        if not governed or lowest:
+            self.rising_since_s = None
+            return
+        recent = self.now_s - self.moved_s < self.dead_s + self.limits.late_s
+        hz = max(asked[1] if asked is not None else max(self.clocks), self.before_hz if recent else 0)
+        if self.forbidden is None or hz <= self.forbidden[0] or self.now_s - self.forbidden[1] >= self.retry_s:
+            self.forbidden = (hz, self.now_s)
+        if self.rising_since_s is None or self.now_s - self.rose_s > 1.5:
+            self.rising_since_s = self.now_s
+        self.rose_s = self.now_s
+        if self.now_s - self.rising_since_s > self.dead_s + self.limits.over_current_s:
+            self.complain(
+                f"over-current counters have risen for {self.now_s - self.rising_since_s:.1f} s and no lower clock "
+                "was asked for"
+            )
+            self.rising_since_s = self.now_s
+
+    def _forbidden(self, max_hz: int) -> None:
+        if self.forbidden is None:
+            return
+        hz, since_s = self.forbidden
+        if self.now_s - since_s >= self.retry_s:
+            self.forbidden = None
+        elif max_hz >= hz:
+            self.complain(
+                f"{max_hz} Hz was asked for although over-current counters rose at {hz} Hz "
+                f"{self.now_s - since_s:.1f} s before"
+            )
+
     def _waits(self) -> None:
         if self.asked_s is not None and self.now_s - self.asked_s > self.limits.read_back_s:
             self.complain(f"the bounds asked for at t={self.asked_s:.3f} s were not read back")
@@ -126,7 +184,11 @@ class _Watch:
                 bounds = (a["min_hz"], a["max_hz"])
                 if self.asked is not None and bounds[1] < self.asked[1]:
                     self.above_since_s = None
+                    self.rising_since_s = None
+                self._forbidden(bounds[1])
+                self.before_hz = self.asked[1] if self.asked is not None else 0
                 self.asked, self.asked_s, self.ours = bounds, self.now_s, True
+                self.moved_s = self.now_s
                 if self.clocks and not set(bounds) <= self.clocks:
                     self.complain(f"bounds {bounds} are not steps of the clock table")
             case "RestoreGpuBounds":
@@ -171,6 +233,7 @@ def violations(entries: Iterable[Mapping[str, Any]], limits: Limits | None = Non
             watch.lowest_hz = min(watch.clocks, default=0)
             watch.set_cap(entry.get("cap"))
             watch.policy = entry["settings"].get("policy", "joint")
+            watch.guard(entry["settings"].get("guard", {}))
         elif entry.get("event") == "BoardFound":
             watch.clocks = set(entry["board"]["gpu_frequencies_hz"])
             watch.lowest_hz = min(watch.clocks, default=0)

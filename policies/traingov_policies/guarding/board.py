@@ -46,12 +46,17 @@ _AFTER_S = 2.0  # what is measured so soon after throttling still shows it
 
 
 class BoardWatch:
-    """``clocks`` is the length of the clock table."""
+    """``clocks`` is the length of the clock table.
+
+    ``ceiling`` is the highest clock index that over-current and temperatures allow, ``binding`` whether that is below
+    the table's end.
+    """
 
     def __init__(self, settings: GuardSettings, clocks: int) -> None:
         top = max(0, clocks - 1)
         self._settings = settings
-        self._top = top
+        self._top = self.ceiling = top
+        self.binding = False
         self.filter = ReadingFilter()
         self._stuck = StuckWatch(settings.stuck_after_s)
         self.over_current = OverCurrent(settings, top)
@@ -75,16 +80,6 @@ class BoardWatch:
         self._columns: tuple[object, tuple[Column, ...]] = (None, ())
 
     # -- what the governor asks ------------------------------------------------------------------------------------
-    @property
-    def ceiling(self) -> int:
-        """The highest clock index allowed."""
-        return min(self.over_current.index, self.temperature.index)
-
-    @property
-    def binding(self) -> bool:
-        """Whether over-current or a temperature holds the clock below its table's end."""
-        return self.ceiling < self._top
-
     def why(self) -> str:
         """What holds the clock, in words."""
         by_heat = self.temperature.index < self.over_current.index
@@ -102,6 +97,12 @@ class BoardWatch:
         """Another job may be another load."""
         self.over_current.forget()
         self.temperature.forget()
+        self._limit()
+
+    def _limit(self) -> None:
+        """Looked at with every sample, so kept and not computed."""
+        self.ceiling = min(self.over_current.index, self.temperature.index)
+        self.binding = self.ceiling < self._top
 
     # -- events ----------------------------------------------------------------------------------------------------
     def sample(self, sample: Sample, ctx: Context) -> Believed:
@@ -150,7 +151,8 @@ class BoardWatch:
                 for name in ("over-current-limit", "temperature-ceiling", "temperature-unreadable"):
                     ctx.condition(name, None)
             case _:
-                pass
+                return
+        self._limit()
 
     def powers(self, ctx: Context) -> tuple[float | None, ...]:
         """Measured power of the only job's batch size at each clock of the board; None where there is none."""

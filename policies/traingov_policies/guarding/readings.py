@@ -31,10 +31,12 @@ class ReadingFilter:
     def __init__(self) -> None:
         self._recent: deque[float] = deque(maxlen=KEPT)
         self._doubts: deque[bool] = deque(maxlen=LOOKED_AT)
+        self._doubted = 0
         self._low, self._high = 0.0, float("inf")
         self._last: float | None = None
         self._last_s = float("-inf")
         self._held: tuple[float, float] | None = None
+        self._held_side = 0
         self.left_out = 0
 
     def take(self, t_s: float, power_w: float | None) -> Believed:
@@ -54,26 +56,23 @@ class ReadingFilter:
             return (held, (t_s, power_w))
         self._last = power_w
         side = 1 if power_w > self._high else -1 if power_w < self._low else 0
-        before, held = self._side(), self._held
+        held, before = self._held, self._held_side
         self._note(power_w, side)
         self._held = None
-        if side == 0 or sum(self._doubts) > MOST:
+        if side == 0 or self._doubted > MOST:
             self.left_out += held is not None
             return ((t_s, power_w),)
         if held is not None and side == before:
             return (held, (t_s, power_w))
         self.left_out += held is not None
-        self._held = (t_s, power_w)
-        self._held_side = side
+        self._held, self._held_side = (t_s, power_w), side
         return ()
 
-    def _side(self) -> int:
-        return 0 if self._held is None else self._held_side
-
-    _held_side = 0
-
     def _note(self, power_w: float, side: int) -> None:
+        if len(self._doubts) == LOOKED_AT:
+            self._doubted -= self._doubts[0]
         self._doubts.append(side != 0)
+        self._doubted += side != 0
         self._recent.append(power_w)
         if len(self._recent) >= NEEDED:
             median = sorted(self._recent)[len(self._recent) // 2]
@@ -82,6 +81,7 @@ class ReadingFilter:
     def _forget(self) -> None:
         self._recent.clear()
         self._doubts.clear()
+        self._doubted = 0
         self._low, self._high = 0.0, float("inf")
         self._last, self._held = None, None
 

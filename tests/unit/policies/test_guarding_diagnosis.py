@@ -46,7 +46,8 @@ def test_the_words_name_the_evidence() -> None:
     )
     fast = evidence(shown_hz=SET, time_ratio=0.8, power_ratio=1.3, fits_hz=1_100_000_000)
     assert explain("clock-not-following", fast) == (
-        "900 MHz is set and reads back, but steps take 20 % less and power is 30 % more than in the table; both fit 1100 MHz"
+        "900 MHz is set and reads back, but steps take 20 % less and power is 30 % more than in the table; "
+        "both fit 1100 MHz"
     )
     assert "over-current counters rise" in explain("over-current", evidence(over_current=True))
     assert explain("table-off", evidence(time_ratio=1.2)) == (

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 from bench import CLOCKS, Bench
 
+from traingov_policies.actions import SetGpuBounds
 from traingov_policies.codec import encode, encode_action, encode_event
+from traingov_policies.events import OverCurrentCounted
+from traingov_policies.guarding.options import GuardSettings
 from traingov_policies.invariants import violations
-from traingov_policies.values import Cap
+from traingov_policies.settings import Settings
+from traingov_policies.values import Cap, PolicyName
 
 NODE = "/sys/class/devfreq/57000000.gpu"
 
@@ -110,3 +114,39 @@ def test_bounds_off_the_clock_table_and_lost_lines_are_noticed() -> None:
     found = violations(broken)
     assert any("not steps of the clock table" in v for v in found)
     assert any("3 lines" in v for v in found)
+
+
+def over_current(seconds: float, limit: int, avoid: bool = True) -> list[dict[str, Any]]:
+    """A recording of policy fixed at the highest clock, where counters rise above clock index ``limit``."""
+    guard = GuardSettings(avoid_over_current=avoid)
+    bench = Bench(Settings(policy=PolicyName.FIXED, fixed_frequency_hz=CLOCKS[-1], guard=guard))
+    bench.register()
+    for _ in range(round(5 * seconds)):
+        bench.run(0.2)
+        if bench.hz > CLOCKS[limit]:
+            bench.feed(OverCurrentCounted(bench.now, (("oc3", 2),)))
+    bench.end()
+    header = {"schema": "traingov.recording/1", "board": encode(bench.board), "settings": encode(bench.settings)}
+    return [header, *(encode_event(e) if hasattr(e, "t_s") else encode_action(e) for _, e in bench.log)]
+
+
+def test_a_recording_with_over_current_that_was_avoided_violates_nothing() -> None:
+    assert violations(over_current(150, 8)) == []
+
+
+def test_counters_that_rise_on_and_on_without_a_lower_clock_are_noticed() -> None:
+    entries = over_current(20, 8, avoid=False)
+    assert violations(entries) == []
+    entries[0]["settings"]["guard"]["avoid_over_current"] = True
+    assert any("over-current counters have risen for" in v for v in violations(entries))
+
+
+def test_a_clock_at_which_the_counters_rose_asked_for_again_too_soon_is_noticed() -> None:
+    entries = over_current(40, 8)
+    broken, last = [], 0.0
+    for entry in entries:
+        last = entry.get("t_s", last)
+        broken.append(entry)
+        if entry.get("event") == "Tick" and 128 < last < 128.15:  # 28 s after the job began, the clock long found
+            broken.append(encode_action(SetGpuBounds(CLOCKS[-1], CLOCKS[-1], "too soon")))
+    assert any("although over-current counters rose" in v for v in violations(broken))
