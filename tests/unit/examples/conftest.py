@@ -81,7 +81,7 @@ class ScriptedJob:
         return bool(smaller)
 
     @contextmanager
-    def pause(self):
+    def pause(self, reason="pause"):
         self.paused = True
         yield
         self.paused = False
