@@ -1,9 +1,10 @@
 """How a changing cap is followed: the clock at once, the batch size only when the change pays.
 
 A change of the batch size stops the job for a moment and wastes samples: the optimizer's state is that of the batch
-size before (docs/evaluation.md measures 13 to 29 steps a change). So another batch size has to be the better one for a
-while (`Follower`), and to repay its change within a horizon (`repays`). Where the wish for it comes and goes, as under
-a flickering cap, the wait doubles each time, and falls back after a quiet time.
+size before (docs/evaluation.md measures 13 to 29 steps a change). So it has to repay itself within a horizon
+(`repays`), and the other batch size has to be the better one until waiting has lost as much as the change costs
+(`Follower`): whatever the cap does next, no more than about twice the unavoidable is lost (the ski rental rule). Where
+the wish for it comes and goes, as under a flickering cap, the wait doubles each time.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FollowSettings:
-    """``hold_s``: how long another batch size must have been better before it is changed to.
+    """``hold_s``: how long another batch size must have been better, at the least, before it is changed to.
 
-    Doubled up to ``hold_most_s`` when that wish comes and goes; begun anew after ``horizon_s`` without. A change has
-    to gain ``gain_least`` (a share of the objective), and within ``horizon_s`` what it costs: ``change_s`` seconds
-    and ``change_steps`` steps of training.
+    The wait is doubled, up to ``hold_most_s``, when the wish for it is withdrawn or a change is to be undone before it
+    has repaid itself; begun anew once one has, or after ``horizon_s`` without. A change has to gain ``gain_least`` (a
+    share of the objective), and within ``horizon_s`` what it costs: ``change_s`` seconds and ``change_steps`` steps.
     """
 
-    hold_s: float = 10.0
+    hold_s: float = 5.0
     hold_most_s: float = 600.0
     horizon_s: float = 600.0
     gain_least: float = 0.02
@@ -42,28 +43,34 @@ class Follower:
     def __init__(self, settings: FollowSettings) -> None:
         self._settings = settings
         self._wish: object | None = None
+        self._times = 1.0
         self._restless_s = -math.inf
-        self._changed_s = -math.inf
-        self.wait_s = settings.hold_s
+        self._repaid_s = -math.inf
         self.due_s = math.inf
 
-    def wish(self, now_s: float, wish: object | None) -> None:
-        """What is wished for under the present cap; None: the present batch size is the best.
+    def wish(self, now_s: float, wish: object | None, worth: Worth | None = None) -> None:
+        """What is wished for under the present cap, and what it is worth; None: the present batch size is the best.
 
         The same wish as before goes on; where it was looked at already, it is again, since another cap may gain more.
         """
         if wish == self._wish:
             if wish is not None and self.due_s == math.inf:
-                self.due_s = now_s + self.wait_s
+                self.due_s = now_s + self.wait_s(worth)
             return
-        withdrawn = self._wish is not None
-        soon = wish is not None and now_s - self._changed_s < self._settings.horizon_s
-        if now_s - self._restless_s >= self._settings.horizon_s:
-            self.wait_s = self._settings.hold_s
-        if withdrawn or soon:
+        undone = wish is not None and now_s < self._repaid_s
+        if now_s - self._restless_s >= self._settings.horizon_s or -math.inf < self._repaid_s <= now_s:
+            self._times = 1.0
+        if self._wish is not None or undone:
             self._lengthen(now_s)
+        if not undone:
+            self._repaid_s = -math.inf
         self._wish = wish
-        self.due_s = math.inf if wish is None else now_s + self.wait_s
+        self.due_s = math.inf if wish is None else now_s + self.wait_s(worth)
+
+    def wait_s(self, worth: Worth | None) -> float:
+        """How long a wish of this worth has to hold: until waiting has lost what the change costs."""
+        lost_s = 0.0 if worth is None or worth.gain <= 0 else worth.cost_s / worth.gain
+        return min(self._times * max(self._settings.hold_s, lost_s), self._settings.hold_most_s)
 
     def answered(self) -> None:
         """The wish has been looked at and is not followed under this cap."""
@@ -73,15 +80,16 @@ class Follower:
         """The wish was to measure points, and they are measured: that ends it, and is no change of the batch size."""
         self._wish, self.due_s = None, math.inf
 
-    def changed(self, now_s: float, *, forced: bool = False) -> None:
-        """The batch size changes now; ``forced``: nothing at the present one stays below the cap."""
-        if forced and now_s - self._changed_s < self._settings.horizon_s:
+    def changed(self, now_s: float, worth: Worth | None = None) -> None:
+        """The batch size changes now, for what it is worth; None: nothing at the present one stays below the cap."""
+        if worth is not None:
+            self._repaid_s = now_s + worth.cost_s / worth.gain
+        elif now_s < self._repaid_s:
             self._lengthen(now_s)
-        self._changed_s = now_s
         self._wish, self.due_s = None, math.inf
 
     def _lengthen(self, now_s: float) -> None:
-        self.wait_s = min(2 * self.wait_s, self._settings.hold_most_s)
+        self._times = min(2 * self._times, 1e6)
         self._restless_s = now_s
 
 
@@ -95,12 +103,14 @@ class Worth:
     text: str
 
 
-def repays(present: float, other: float, step_s: float | None, left_s: float | None, settings: FollowSettings) -> Worth:
+def repays(
+    present: float | None, other: float | None, step_s: float | None, left_s: float | None, settings: FollowSettings
+) -> Worth:
     """Whether going from an objective of ``present`` to ``other`` (the smaller the better) repays the change.
 
     ``step_s`` is the present step time, None where unknown; ``left_s`` the training time left, None where unknown.
     """
-    gain = 1 - other / present
+    gain = 1 - other / present if present and other is not None else 1.0  # unknown: anything is better
     cost_s = settings.change_s + settings.change_steps * (step_s or 0.0)
     horizon_s = settings.horizon_s if left_s is None else min(settings.horizon_s, left_s)
     won_s = gain * horizon_s

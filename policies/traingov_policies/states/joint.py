@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 
 from ..actions import PersistLut
 from ..context import Context, Job
 from ..events import BatchApplied, BatchFailed, BoardFound, CapChanged, Event, KnobReadBack, Sample, StepsReported
 from ..explaining import detail
-from ..following import Follower, repays
+from ..following import Follower, Worth, repays
 from ..lut import Cell, Lut
 from ..measure import PointMeter, Verdict
 from ..plans import AdaptivePlan, AdaptiveSettings, FullPlan, Plan, StaircasePlan, cautious
-from ..robust import Choice, choose
+from ..robust import Choice, Judged, choose
 from ..select import Selection
 from ..values import Cap, Objective, OperatingPoint
 from ..wording import headline
@@ -207,18 +208,16 @@ class Profiling(State):
 class Joint(State):
     """Runs at the point that the table and the relation vector give, corrected by the guard.
 
-    A changed cap is followed with the clock at once, with the batch size when that pays (``following``). ``offsets``
-    are what training is known to differ from the table by at points (see ``Vigil``).
+    A changed cap is followed with the clock at once, with the batch size when that pays (``following``).
     """
 
     name = "joint"
     guarded = True
 
-    def __init__(self, job: Job, lut: Lut, offsets: Mapping[OperatingPoint, tuple[float, float]] | None = None) -> None:
+    def __init__(self, job: Job, lut: Lut) -> None:
         self._job, self._lut = job, lut
         self._cautious = cautious(lut)
-        self._offsets = dict(offsets or {})
-        self._vigil = Vigil(job, lut, self._cautious, self._offsets, stored=bool(lut.measured_at))
+        self._vigil = Vigil(job, lut, self._cautious)
         self.selection: Selection | None = None
 
     def enter(self, ctx: Context) -> State:
@@ -240,7 +239,8 @@ class Joint(State):
             if not job.batch_sizes:
                 return Fallback(job, f"no batch size is left: {event.reason}", None)
             return self.enter(ctx)
-        if (doubt := self._vigil.see(event, ctx)) is not None:
+        doubt, self._lut = self._vigil.see(event, ctx), self._vigil.lut
+        if doubt is not None:
             return self._revalidate(doubt, ctx)
         if job.follower is not None and ctx.now_s >= job.follower.due_s:
             return self._reconsider(job.follower, ctx)
@@ -261,10 +261,8 @@ class Joint(State):
                 blank = done.lut.blank()
                 ctx.out.append(PersistLut(blank, job.name, replaces=doubt.why))
                 return Profiling(job, plan_for(blank, ctx, job, prior=done.lut))
-            if done.offset is not None:
-                self._offsets[done.offset[0]] = done.offset[1:]
             job.lut = done.lut
-            return Joint(job, done.lut, self._offsets)
+            return Joint(job, done.lut)
 
         cautious_now = raised(self._cautious, doubt.live)
         return Revalidating(job, self._lut, cautious_now, doubt, ctx, best=best, again=again)
@@ -299,18 +297,24 @@ class Joint(State):
         kept = None if self.selection is None else self.selection.chosen.point.batch_size
         try:
             here = self._choose(ctx, [kept] if kept in job.batch_sizes else [])
-            best = self._choose(ctx, job.batch_sizes).selection.chosen.point
+            best = self._choose(ctx, job.batch_sizes).chosen
         except ValueError:
             here = None
         if here is None or not here.selection.feasible:  # the present batch size cannot stay below this cap
-            follower.changed(ctx.now_s, forced=True)
+            follower.changed(ctx.now_s)
             return Profiling(job, plan) if missing else self.enter(ctx)
-        other = best.batch_size != here.chosen.point.batch_size
-        follower.wish(ctx.now_s, "measure" if missing else best.batch_size if other else None)
-        more = ""
-        if missing or other:
-            what = "points that this cap allows are not measured yet" if missing else f"{best} would be best"
-            more = f"; {what}: looked at when that has held for {follower.wait_s:.3g} s"
+        more, worth = "", None
+        if missing:
+            follower.wish(ctx.now_s, "measure")
+            more = "; points that this cap allows are not measured yet"
+        elif best.point.batch_size == here.chosen.point.batch_size:
+            follower.wish(ctx.now_s, None)
+        else:
+            worth = self._worth(here.chosen, best, ctx)
+            follower.wish(ctx.now_s, best.point.batch_size if worth.pays else None, worth)
+            more = f"; {best.point} {worth.text}"
+        if follower.due_s < math.inf:
+            more += f"; looked at when that has held for {follower.due_s - ctx.now_s:.3g} s"
         self._take(here, ctx, [here.chosen.point.batch_size], more)
         return self
 
@@ -325,15 +329,18 @@ class Joint(State):
         choice = self._choose(ctx, job.batch_sizes)
         here = None if self.selection is None else choice.of(self.selection.chosen.point)
         best = choice.chosen
-        if here is None or here.point.batch_size == best.point.batch_size or not here.score or best.score is None:
+        if here is None or here.point.batch_size == best.point.batch_size:
             return self.enter(ctx)
-        worth = repays(here.score, best.score, *self._pace(here.point), ctx.settings.following)
+        worth = self._worth(here, best, ctx)
         if worth.pays:
-            follower.changed(ctx.now_s)
+            follower.changed(ctx.now_s, worth)
             self._take(choice, ctx, more=f"; the change from batch {here.point.batch_size} {worth.text}")
         else:
             ctx.say(job, "batch-kept", f"batch {here.point.batch_size} is kept: {best.point} {worth.text}", here.point)
         return self
+
+    def _worth(self, here: Judged, best: Judged, ctx: Context) -> Worth:
+        return repays(here.score, best.score, *self._pace(here.point), ctx.settings.following)
 
     def _pace(self, point: OperatingPoint) -> tuple[float | None, float | None]:
         """Seconds a step at ``point``, and seconds of training left there; None where unknown."""
