@@ -69,6 +69,7 @@ def test_its_user_has_the_devfreq_group_and_no_capability_and_its_sandbox_is_in_
 def test_the_units_score_at_most_1_6_with_and_without_the_rails_drop_in(machine: Machine) -> None:
     assert score(machine) <= 1.6
     assert score(machine, "rails.conf") <= 1.6
+    assert score(machine, "metrics.conf") <= 1.6
     assert score(machine, "strict.conf") < 1.0
 
 
