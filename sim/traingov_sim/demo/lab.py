@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..board.boardspec import load_board
 from ..gpu import ENVIRONMENT, Channel
 
 _START_S = 20.0
@@ -51,7 +52,7 @@ class Board:
 
     def bounds_hz(self) -> tuple[int, int]:
         """The GPU's bounds as the kernel's files show them."""
-        node = next((Path(self.root) / "sys/class/devfreq").glob("*/min_freq")).parent
+        node = Path(self.root) / load_board(self.name).gpu.node
         return int((node / "min_freq").read_text()), int((node / "max_freq").read_text())
 
     def truth(self) -> dict[str, Any]:

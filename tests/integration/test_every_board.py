@@ -1,0 +1,28 @@
+"""Every virtual board is governed by the real service: found, pinned, told about, given back."""
+
+from __future__ import annotations
+
+import pytest
+from rig import Lab, training, wait_for
+
+from traingov_sim.board.boardspec import board_names, load_board
+
+TRIED_ELSEWHERE = {"nano", "tx2-nx", "agx-orin"}  # by the demonstration and test_governed_run.py
+
+
+@pytest.mark.parametrize("name", sorted(set(board_names()) - TRIED_ELSEWHERE))
+def test_a_job_on_the_board_is_governed_at_a_fixed_clock_and_the_clock_is_given_back(lab: Lab, name: str) -> None:
+    spec = load_board(name)
+    hz = spec.gpu.frequencies_hz[len(spec.gpu.frequencies_hz) // 2]
+    board = lab.board(name, "a", 1)
+    original = board.bounds_hz()
+    service = lab.service(board, "a", {"policy": "fixed", "fixed": {"gpu_frequency_hz": hz}})
+    with training(service, [32]):
+        wait_for(lambda: board.bounds_hz() == (hz, hz), 10, "the clock is pinned")
+        wait_for(lambda: abs((service.ask("status")["gpu_frequency_hz"] or 0) - hz) <= 1_000_000, 10, "it is seen")
+        status = service.ask("status")
+        assert status["board"] == spec.model
+        true_w = board.truth()["input_w"]
+        assert status["input_power_w"] == pytest.approx(true_w, rel=0.25)  # of a moment
+        assert (status["gpu_utilization"] is None) == name.startswith("thor")
+    wait_for(lambda: board.bounds_hz() == original, 5, "the clock is given back")
