@@ -83,13 +83,18 @@ def totals_of(summary: JobSummary) -> Totals:
 
 
 class JobTotals:
-    """Which jobs have a label of their own, and the totals of those that ended. No total ever falls."""
+    """Which jobs have a label of their own, and the totals of those that ended. No total ever falls.
+
+    While jobs share the board, their parts of its energy are revised as reports come in (``Ledger``); a total that was
+    shown already waits where its part was revised downwards, since Prometheus takes a fall for a restart.
+    """
 
     def __init__(self, most: int = JOBS_KEPT) -> None:
         self._most = most
         self._running: set[str] = set()
         self._ended: dict[str, Totals] = {}  # the longest ago first
         self._other = [0.0] * len(JOB_METRICS)
+        self._shown: dict[str, Totals] = {}  # of running jobs
 
     def registered(self, job: str) -> None:
         """Give ``job`` a label of its own if one is free, or one that a job which ended leaves."""
@@ -103,7 +108,8 @@ class JobTotals:
 
     def ended(self, summary: JobSummary) -> None:
         """Keep the totals of a job that ended."""
-        totals = totals_of(summary)
+        totals = self._not_below_shown(summary)
+        del self._shown[summary.job]
         if summary.job not in self._running:
             self._add_to_other(totals)
             return
@@ -116,7 +122,7 @@ class JobTotals:
         out = dict(self._ended)
         other = self._other
         for summary in running:
-            totals = totals_of(summary)
+            totals = self._not_below_shown(summary)
             if summary.job not in self._running:
                 other = _sum(other, totals)
             else:
@@ -128,6 +134,14 @@ class JobTotals:
     def shows(self, job: str) -> bool:
         """Whether ``job`` has a label of its own."""
         return job in self._running
+
+    def _not_below_shown(self, summary: JobSummary) -> Totals:
+        totals = totals_of(summary)
+        before = self._shown.get(summary.job)
+        if before is not None:
+            totals = [max(now, shown) for now, shown in zip(totals, before, strict=True)]
+        self._shown[summary.job] = totals
+        return totals
 
     def _add_to_other(self, totals: Totals) -> None:
         self._other = _sum(self._other, totals)

@@ -82,6 +82,18 @@ def test_no_total_over_all_labels_ever_falls_whatever_comes_and_goes() -> None:
         last = total
 
 
+def test_a_part_of_the_energy_that_is_revised_downwards_waits_instead_of_falling() -> None:
+    jobs = JobTotals()
+    jobs.registered("net")
+    for energy_j, shown_j in ((100.0, 100.0), (60.0, 100.0), (130.0, 130.0)):
+        running = replace(summary("net"), input_energy_j=energy_j)
+        assert jobs.by_job([running])["net"][0] == shown_j
+    jobs.ended(replace(summary("net"), input_energy_j=120.0))
+    assert jobs.by_job([])["net"][0] == 130.0
+    jobs.registered("net")  # a new job of the name begins from its own 0
+    assert jobs.by_job([replace(summary("net"), input_energy_j=1.0)])["net"][0] == 131.0
+
+
 def test_tallies_and_zones_are_bounded() -> None:
     tally, zones = Tally(), Kept(most=2)
     for number in range(1000):
