@@ -46,13 +46,15 @@ class Alarm:
 
     changes: tuple[tuple[str, int], ...]
     live: Live
+    offset: tuple[float, float] = (0.0, 0.0)
 
     @property
     def text(self) -> str:
         """What changed, in words."""
         said = []
         for quantity, way in self.changes:
-            ratio = self.live.time if quantity == "time" else self.live.power or 0.0
+            known = self.offset[_TIME if quantity == "time" else _POWER]
+            ratio = (self.live.time if quantity == "time" else self.live.power or 0.0) - known
             noun = "step time" if quantity == "time" else "power"
             said.append(f"{noun} is {abs(math.expm1(ratio)) * 100:.1f} % {'above' if way > 0 else 'below'} the table's")
         return ", ".join(said)
@@ -81,7 +83,7 @@ class Watch:
         self._per_sample_s = cell.time_s / samples
         self._mean_w = cell.mean_power_w
         self._clock_tolerance = clock_tolerance
-        self._offset = np.array(offset)
+        self._offset, self._settings = np.array(offset), settings
         self._detector = Detector(settings, 2)
         self._recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self.blocks = 0
@@ -91,6 +93,11 @@ class Watch:
         self._energy = EnergyMeter(None)
         self._from_j = self._from_s = 0.0
         self._off = self._seen = 0
+
+    def calibrate(self, time: float, power: float) -> None:
+        """By so much the logarithms differ from the table's while the job trains: the test begins anew with that."""
+        self._offset = np.array([time, power])
+        self._detector = Detector(self._settings, 2)
 
     def pause(self) -> None:
         """The job is elsewhere, or what is seen says nothing of the point: what comes next is not joined to it."""
@@ -159,7 +166,7 @@ class Watch:
             self._recent.popleft()
         live = self.live()
         assert live is not None
-        return Alarm(changes, live)
+        return Alarm(changes, live, (float(self._offset[_TIME]), float(self._offset[_POWER])))
 
     def _begin(self, t_s: float) -> None:
         self._begun, self._begun_s, self._last_s = True, t_s, t_s

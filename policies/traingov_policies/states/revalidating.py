@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..actions import PersistLut
 from ..context import Context, Job
+from ..drift.offsets import with_offset
 from ..drift.partial import CONFIRMED, FAILED, Outcome, PartialPlan
 from ..events import BatchFailed, CapChanged, Event
 from ..lut import Lut
@@ -17,7 +17,6 @@ from .pointrun import PointRun, Reading
 from .vigil import Doubt
 
 GIVEN_UP = "given-up"
-_OFFSET_MOST = 0.2  # a larger difference between training and measuring is no manner of the job
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,7 @@ class Revalidated:
     """How it ended: the table from now on; ``reprofile``: measure everything anew, with it as prior knowledge."""
 
     lut: Lut
-    reprofile: bool
-    offset: tuple[OperatingPoint, float, float] | None
+    reprofile: bool = False
 
 
 class Revalidating(State):
@@ -143,24 +141,27 @@ class Revalidating(State):
             counts.reprofiled_s = now
             ctx.condition("drift", None)
             ctx.say(self._job, "revalidated", f"{outcome.text}: everything is measured anew", result=FAILED)
-            return self._again(Revalidated(self._lut, True, None))
+            return self._again(Revalidated(self._lut, reprofile=True))
         return self._end(outcome.result, outcome.lut, outcome.text, ctx)
 
     def _end(self, result: str, lut: Lut, text: str, ctx: Context) -> State:
         ctx.drift.revalidations[result] += 1
         ctx.condition("drift", None)
         ctx.say(self._job, "revalidated", text, result=result, points=self._plan.measured)
-        if result not in (CONFIRMED, GIVEN_UP):
+        if result == GIVEN_UP:
+            ctx.drift.quiet_until_s = ctx.now_s + ctx.settings.drift.again_s
+            return self._again(Revalidated(lut))
+        lut = self._noted(lut)
+        if result != CONFIRMED:
             ctx.out.append(PersistLut(lut, self._job.name, replaces=self._doubt.why))
-        return self._again(Revalidated(lut, False, self._offset(result)))
+        elif lut is not self._lut:
+            ctx.out.append(PersistLut(lut, self._job.name))
+        return self._again(Revalidated(lut))
 
-    def _offset(self, result: str) -> tuple[OperatingPoint, float, float] | None:
-        """What training at the present point differs by from measuring it: a manner of the job, no drift."""
+    def _noted(self, lut: Lut) -> Lut:
+        """``lut`` with what training at the present point differs by from measuring it: a manner of the job."""
         point, live = self._doubt.points[0], self._doubt.live
-        if live is None:
-            return None
         found = self._plan.of(point)
-        if found is None:
-            return (point, live.time, live.power or 0.0) if result == GIVEN_UP else None
-        time, power = live.time - found.time, 0.0 if live.power is None else live.power - found.mean
-        return (point, time, power) if math.hypot(time, power) <= _OFFSET_MOST else None
+        if live is None or found is None:
+            return lut
+        return with_offset(lut, point, live.time - found.time, 0.0 if live.power is None else live.power - found.mean)

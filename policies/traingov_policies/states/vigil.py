@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from ..actions import PersistLut
 from ..context import Context, Job
+from ..drift.offsets import MOST, offset_of, with_offset
 from ..drift.rivals import Rivals
 from ..drift.watch import Live, Watch
 from ..events import Event, Sample, StepsReported
@@ -24,6 +26,7 @@ _BATCH_CHANGES_S = 1.0  # what going to another batch size and back costs beside
 _LEAST_SD = 0.005
 _LOOK_S = 1.0  # between two looks for a point to probe
 _DEBT = 2.0  # probes that a suspicion may be ahead of the budget
+_CALIBRATION_BLOCKS = 25  # seconds
 _CONFIRMED_BLOCKS = 60  # seconds after which a stored table is said to hold
 
 
@@ -37,12 +40,11 @@ class Doubt:
 
 
 class Vigil:
-    """One for a table. ``offsets``: what a point is known to differ from the table by while it trains (logarithms)."""
+    """One for a table. A table without a date was measured just now: then training's own manner is noted in it."""
 
-    def __init__(
-        self, job: Job, lut: Lut, cautious: Lut, offsets: dict[OperatingPoint, tuple[float, float]], *, stored: bool
-    ) -> None:
-        self._job, self._lut, self._cautious, self._offsets = job, lut, cautious, offsets
+    def __init__(self, job: Job, lut: Lut, cautious: Lut) -> None:
+        self._job, self.lut, self._cautious = job, lut, cautious
+        self._fresh = not lut.measured_at
         self._choice: Choice | None = None
         self._home: tuple[OperatingPoint, str] | None = None
         self._watches: dict[OperatingPoint, Watch] = {}
@@ -54,7 +56,7 @@ class Vigil:
         self._probe_s = self._spent_s = 0.0
         self._begun_s: float | None = None
         self._next_s = 0.0
-        self._unsaid = stored
+        self._unsaid = not self._fresh
 
     def settle(self, choice: Choice, why: str, ctx: Context) -> None:
         """A choice was made (``why``): a probe under way is given up; rivals are its rivals."""
@@ -73,7 +75,7 @@ class Vigil:
 
     def see(self, event: Event, ctx: Context) -> Doubt | None:
         """Any event of the job's training; the doubt, if it raises one."""
-        if not ctx.settings.drift.enabled or self._home is None:
+        if not ctx.settings.drift.enabled or self._home is None or ctx.now_s < ctx.drift.quiet_until_s:
             return None
         if self._probe is not None:
             reading = self._probe.handle(event, ctx)
@@ -88,6 +90,9 @@ class Vigil:
             return None
         if isinstance(event, StepsReported) and event.job == self._job.name:
             alarm = here.steps(event)
+            if self._fresh and offset_of(self.lut, here.point) is None:
+                self._calibrate(here, ctx)
+                return None
             if alarm is not None:
                 ctx.drift.alarms["point"] += 1
                 return Doubt(f"{here.point}: {alarm.text}", (here.point,), alarm.live)
@@ -118,7 +123,7 @@ class Vigil:
 
     def _new_watch(self, at: OperatingPoint, ctx: Context) -> Watch | None:
         try:
-            cell = self._lut.cell(at)
+            cell = self.lut.cell(at)
         except KeyError:
             return None
         if cell.origin == "predicted" or not cell.time_s:
@@ -126,13 +131,25 @@ class Vigil:
         watch = Watch(
             at,
             cell,
-            self._lut.samples,
+            self.lut.samples,
             ctx.settings.drift,
             clock_tolerance=ctx.settings.profile.clock_tolerance,
-            offset=self._offsets.get(at, (0.0, 0.0)),
+            offset=offset_of(self.lut, at) or (0.0, 0.0),
         )
         self._watches[at] = watch
         return watch
+
+    def _calibrate(self, here: Watch, ctx: Context) -> None:
+        """The table is new: what training differs by from it is no drift. Kept with the table for later jobs."""
+        live = here.live()
+        if live is None or here.blocks < _CALIBRATION_BLOCKS:
+            return
+        if max(abs(live.time), abs(live.power or 0.0)) > MOST:
+            self._fresh = False  # that is no manner of the job
+            return
+        here.calibrate(live.time, live.power or 0.0)
+        self._job.lut = self.lut = with_offset(self.lut, here.point, live.time, live.power or 0.0)
+        ctx.out.append(PersistLut(self.lut, self._job.name))
 
     def _say_confirmed(self, here: Watch, ctx: Context) -> None:
         """A table from the store was checked at its point without any cost: say so once."""
@@ -140,9 +157,9 @@ class Vigil:
             return
         self._unsaid = False
         power = "" if live.power is None else f", power {100 * math.expm1(live.power):+.1f} %"
-        when = f"table of {self._lut.measured_at}" if self._lut.measured_at else "stored table"
+        when = f"table of {self.lut.measured_at}" if self.lut.measured_at else "stored table"
         text = f"{here.point}: the {when} holds: time {100 * math.expm1(live.time):+.1f} %{power}"
-        ctx.say(self._job, "table-confirmed", text, here.point, conditions=dict(self._lut.conditions))
+        ctx.say(self._job, "table-confirmed", text, here.point, conditions=dict(self.lut.conditions))
 
     # -- active --------------------------------------------------------------------------------------------------
     def _maybe_probe(self, here: Watch, ctx: Context) -> None:
@@ -172,14 +189,14 @@ class Vigil:
         self._here, self._at = None, None
         self._probe_s = ctx.now_s
         ctx.drift.probes += 1
-        self._probe = PointRun(self._job, point, self._lut.samples, ctx, why=f"probing {point}", phase="train")
+        self._probe = PointRun(self._job, point, self.lut.samples, ctx, why=f"probing {point}", phase="train")
 
     def _cost_s(self, point: OperatingPoint, ctx: Context) -> float:
         """Seconds that a probe of ``point`` is expected to last."""
-        cell, profile = self._lut.cell(point), ctx.settings.profile
+        cell, profile = self.lut.cell(point), ctx.settings.profile
         if not cell.time_s:
             return math.inf
-        step_s = cell.time_s * point.batch_size / self._lut.samples
+        step_s = cell.time_s * point.batch_size / self.lut.samples
         lasts = profile.settle_s + 0.5 * step_s + max(profile.min_window_s, profile.min_steps * step_s)
         return lasts + (_BATCH_CHANGES_S if point.batch_size != self._job.batch_size else 0.0)
 
@@ -211,7 +228,7 @@ class Vigil:
         if cell is None or cell.time_s is None or cell.peak_power_w is None or live is None:
             self._rivals.failed(point, ctx.now_s)
             return None
-        there, here = self._lut.cell(point), self._lut.cell(home)
+        there, here = self.lut.cell(point), self.lut.cell(home)
         assert there.time_s is not None
         time = math.log(cell.time_s / there.time_s) - live.time
         own = (relative(cell.time_std_s, cell.time_s), relative(there.time_std_s, there.time_s))

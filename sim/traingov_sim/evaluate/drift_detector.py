@@ -102,7 +102,7 @@ def delays(
     """
     rng = np.random.default_rng(seed)
     source, detector = Jobs(jobs, noise, rng), Detector(settings, 2 * jobs, threshold)
-    at = rng.integers(300, 900, jobs)
+    at = rng.integers(300, 900, jobs).astype(float)
     sign = rng.choice([-1, 1], jobs)
     row = 0 if quantity == "time" else 1
     by = np.log1p(sign * size)

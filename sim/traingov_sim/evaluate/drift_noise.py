@@ -1,9 +1,9 @@
 """Seconds of a job as a drift detector sees them: ln(live / table) of step time and power, many jobs side by side.
 
 Made so as not to share what the detector takes for granted (one autoregressive process, normal, of constant size,
-around a constant level): three components of different memory, innovations of Student's t with five degrees of freedom,
-a size that itself wanders, a table that is off by 1 % all the time, a level that wanders over hours, seconds in which the
-job stalls (a data loader, a checkpoint), and seconds without any value.
+around a constant level): three components of different memory, innovations of Student's t with five degrees of
+freedom, a size that itself wanders, a table that is off by 1 % all the time, a level that wanders over hours, seconds
+in which the job stalls (a data loader, a checkpoint), and seconds without any value.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Jobs:
         self._size += -self._size / n.size_memory_s + n.size_sd * math.sqrt(2 / n.size_memory_s) * rng.standard_normal(
             shape
         )
-        x = (
+        x: Array = (
             n.sd
             * np.exp(self._size - n.size_sd**2)
             * np.einsum("c,cij->ij", np.sqrt(np.asarray(n.shares)), self._parts)

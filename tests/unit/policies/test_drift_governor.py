@@ -31,7 +31,7 @@ def trained(
     cap: Cap | None = None, drift: DriftSettings | None = None, seconds: float = 200.0, **more: object
 ) -> Bench:
     """A bench whose job has trained at its chosen point for a while."""
-    bench = Bench(replace(Settings(), drift=drift or DriftSettings(probe_budget=0.0)), cap=cap, **more)  # type: ignore[arg-type]
+    bench = Bench(Settings(sampling_interval_s=0.05, drift=drift or DriftSettings(probe_budget=0.0)), cap=cap, **more)  # type: ignore[arg-type]
     bench.register(lut=table(bench))
     return bench.run(seconds)
 
@@ -140,7 +140,7 @@ def test_a_change_that_a_few_points_do_not_explain_is_followed_by_a_full_profile
 
 def test_a_drift_that_hits_other_points_only_is_found_by_probes_within_their_budget() -> None:
     relation = RelationVector("w", BATCHES, (0.85, 0.9, 1.0))
-    bench = Bench(replace(Settings(), drift=DriftSettings(probe_budget=0.02)))
+    bench = Bench(Settings(sampling_interval_s=0.05, drift=DriftSettings(probe_budget=0.02)))
     bench.register(lut=table(bench), relation=relation)
     bench.run(300)
     at = bench.governor.snapshot()["doing"]
@@ -163,7 +163,7 @@ def test_without_drift_nothing_is_probed_watched_or_measured_again() -> None:
 
 
 def test_a_probe_never_goes_above_a_cap() -> None:
-    bench = Bench(replace(Settings(), drift=DriftSettings(probe_budget=0.05)), cap=Cap(4.5))
+    bench = Bench(Settings(sampling_interval_s=0.05, drift=DriftSettings(probe_budget=0.05)), cap=Cap(4.5))
     bench.register(lut=table(bench))
     worst = 0.0
     for _ in range(300):
@@ -194,3 +194,44 @@ def test_stopping_the_job_in_the_middle_leaves_nothing_half_done() -> None:
     assert bench.governor.snapshot()["state"] == "idle"
     assert [a for a in bench.of(PersistLut) if a.replaces] == []
     assert bench.governor.snapshot()["conditions"] == {}
+
+
+def test_what_training_differs_by_from_measuring_is_noted_with_the_new_table_and_is_no_drift() -> None:
+    """Steps overlap with the host's work while a job trains; while it is measured they do not."""
+    bench = Bench(Settings(sampling_interval_s=0.05))
+    bench.register()
+    while bench.governor.snapshot()["state"] != "joint":
+        bench.run(1)
+    bench.step_s = lambda b, hz: 0.93 * step_s(b, hz)
+    bench.run(600)
+    assert bench.texts("drift") == []
+    assert bench.lut.conditions["training"] == {"32 @ 921600000": [pytest.approx(-0.0726, abs=0.02), 0.0]}
+    bench.step_s = lambda b, hz: 0.93 * 1.06 * step_s(b, hz)
+    bench.run(60)
+    assert "step time is 6.0 % above the table's" in bench.texts("drift")[0]
+
+
+def test_a_noted_difference_is_used_with_the_stored_table() -> None:
+    bench = Bench(Settings(sampling_interval_s=0.05))
+    stored = table(bench)
+    bench.step_s = lambda b, hz: 0.93 * step_s(b, hz)
+    bench.register(lut=replace(stored, conditions={"training": {"32 @ 921600000": [-0.0726, 0.0]}}))
+    bench.run(300)
+    assert bench.texts("drift") == []
+    assert bench.of(PersistLut) == []
+
+
+def test_a_stored_table_without_it_is_confirmed_by_a_few_points_once_and_then_has_it() -> None:
+    bench = trained(seconds=0.0)
+    phases: list[str] = []
+
+    def overlapping(b: int, hz: int) -> float:
+        advised = bench.governor.snapshot()["state"]
+        phases.append(advised)
+        return step_s(b, hz) * (1.0 if advised == "revalidating" else 0.93)
+
+    bench.step_s = overlapping
+    bench.run(400)
+    assert len(bench.texts("drift")) == 1
+    assert bench.governor.drift.revalidations["confirmed"] == 1
+    assert bench.lut.conditions["training"]["32 @ 921600000"][0] == pytest.approx(-0.0726, abs=0.002)
