@@ -30,6 +30,7 @@ def job_progress(loop: Loop, job: dict[str, Any], summary: JobSummary, now_s: fl
         "compute_energy_j": summary.compute_energy_j if loop.history.book.compute_energy_known(name) else None,
         "above_cap_s": summary.above_cap_s,
         "shared": summary.shared,
+        "idle_s": summary.idle_s,
         "saved": None if saving is None else saving.to_json(),
     }
 

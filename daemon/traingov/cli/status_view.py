@@ -13,6 +13,8 @@ Status = Mapping[str, Any]
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = "_.-:=+*#"
 
+_IDLE_TOLD_S = 0.1
+
 
 @dataclass(frozen=True)
 class Row:
@@ -81,7 +83,8 @@ def _job(job: Mapping[str, Any]) -> list[Row]:
             "energy",
             f"{energy(job['input_energy_j'])} input, {energy(job['compute_energy_j'])} compute in "
             f"{duration(job['elapsed_s'])}, {job['above_cap_s']:.1f} s above the cap"
-            + ("; another job ran in the meantime" if job["shared"] else ""),
+            + ("; its part, another job ran in the meantime" if job["shared"] else "")
+            + (f"; idle for {duration(job['idle_s'])} of it" if job["idle_s"] >= _IDLE_TOLD_S else ""),
         ),
     ]
     saved = job["saved"]

@@ -21,7 +21,7 @@ from traingov.cli.status_view import bar, line, rows, sparkline
 JOB: dict[str, Any] = {
     "job": "digits", "workload": "digits", "batch_size": 32, "steps": 100, "samples": 3200, "samples_total": 12800,
     "samples_per_s": 160.0, "remaining_s": 60.0, "elapsed_s": 75.0, "input_energy_j": 300.0,
-    "compute_energy_j": None, "above_cap_s": 0.4, "shared": False, "saved": None,
+    "compute_energy_j": None, "above_cap_s": 0.4, "shared": False, "idle_s": 0.0, "saved": None,
 }  # fmt: skip
 STATUS: dict[str, Any] = {
     "at": "2026-01-31T12:00:00Z", "board": "Jetson Nano", "release": "R32.7.4", "power_mode": "MAXN",
