@@ -258,6 +258,7 @@ class Desk:
             "sample_age_s": None if sample is None else loop.clock() - sample.t_s,
             **snapshot,
             "jobs": [job_progress(loop, job, summaries[job["job"]], now_s) for job in snapshot["jobs"]],
+            "cap_source": self.caps.now.source,
             "cap_window_s": None if self.caps.now.cap is None else self.caps.now.cap.window_s,
             "conditions": {**snapshot["conditions"], **loop.conditions},
         }
