@@ -22,8 +22,8 @@ from traingov_policies.select import select
 from traingov_policies.values import OperatingPoint
 
 from ..surfaces.clocks import CLOCKS_HZ
-from ..surfaces.family import FAMILIES, PARAMETERS, load_family
-from ..surfaces.generator import StepArrays, grid
+from ..surfaces.family import FAMILIES, PARAMETERS, Family, load_family
+from ..surfaces.generator import grid
 from ..surfaces.published import BATCHES
 from .statistics import distribution
 
@@ -130,12 +130,11 @@ def _case(
 ) -> dict[str, float] | None:
     members = load_family(*family)
     clocks, sizes = CLOCKS_HZ[family[0]], BATCHES[family[1]].sizes
-    b, shares = np.array(sizes, float), np.array(clocks, float) / clocks[-1]
     member = int(rng.integers(len(members)))
-    physics: Physics = {n: float(members.parameters[n][member]) for n in PARAMETERS}
-    old = _truth(grid(physics, b, shares), b)
-    new = _truth(grid(SHAPES[name](physics, b, rng), b, shares), b)
-    table = _measured_table(family, sizes, clocks, old, rng)
+    physics = physics_of(members, member)
+    old = truth(physics, sizes, clocks)
+    new = truth(SHAPES[name](physics, np.array(sizes, float), rng), sizes, clocks)
+    table = measured_table(family, sizes, clocks, old, rng)
     powers = np.sort(old[1].ravel())
     cap_w = float(powers[int(len(powers) * rng.uniform(0.4, 1.0)) - 1]) * 1.02
 
@@ -156,7 +155,7 @@ def _case(
         return None
     times = np.abs(np.array(outcome.lut.time_s, float) / new[0] - 1)
     watts = np.abs(np.array(outcome.lut.peak_power_w, float) / new[1] - 1)
-    again = best(_measured_table(family, sizes, clocks, new, rng))
+    again = best(measured_table(family, sizes, clocks, new, rng))
     chosen = best(outcome.lut)
     feasible = np.where(new[1] < cap_w, new[0], np.inf)
 
@@ -179,8 +178,15 @@ def _case(
     }
 
 
-def _truth(steps: StepArrays, b: Array) -> tuple[Array, Array, Array]:
+def physics_of(members: Family, member: int) -> Physics:
+    """The parameters of one member of a family."""
+    return {n: float(members.parameters[n][member]) for n in PARAMETERS}
+
+
+def truth(p: Physics, sizes: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[Array, Array, Array]:
     """Seconds for SAMPLES samples, peak and mean watts: [B, F] each."""
+    b = np.array(sizes, float)
+    steps = grid(p, b, np.array(clocks, float) / clocks[-1])
     seconds = steps.time_s() * SAMPLES / b[:, None]
     return np.asarray(seconds), np.asarray(steps.peak_input_w(1.0)), np.asarray(steps.mean_input_w())
 
@@ -192,13 +198,14 @@ def _cell(true: tuple[Array, Array, Array], i: int, j: int, rng: np.random.Gener
     return Cell(t, peak, mean, "measured", TIME_NOISE * t, POWER_NOISE * peak)
 
 
-def _measured_table(
+def measured_table(
     family: tuple[str, str],
     sizes: tuple[int, ...],
     clocks: tuple[int, ...],
     true: tuple[Array, Array, Array],
     rng: np.random.Generator,
 ) -> Lut:
+    """A whole table of ``true``, with the noise of measuring it."""
     cells = [[_cell(true, i, j, rng) for j in range(len(clocks))] for i in range(len(sizes))]
 
     def rows(name: str) -> Any:
