@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .errors import WrongInput, print_json
+from .errors import Failure, WrongInput, print_json
 from .remote import service_options
 from .rpc import call
 from .status_view import Row, bar, line, rows, sparkline
@@ -41,14 +41,19 @@ def command(watch: bool, interval_s: float, path: Path, as_json: bool) -> None:
         assert isinstance(answer, dict)
         return answer
 
-    if not watch:
-        status = ask()
-        if as_json:
-            print_json(status)
+    try:
+        if watch:
+            _live(ask, interval_s, as_json=as_json)
+        elif as_json:
+            print_json(ask())
         else:
-            for row in rows(status):
+            for row in rows(ask()):
                 click.echo(f"{row.label:<{_LABEL}}{row.text}")
-        return
+    except KeyError as error:
+        raise Failure(f"the service does not tell {error}: it is of another version; restart it") from None
+
+
+def _live(ask: Callable[[], dict[str, Any]], interval_s: float, *, as_json: bool) -> None:
     console = Console()
     try:
         with ended_in_order():

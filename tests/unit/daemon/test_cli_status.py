@@ -158,6 +158,14 @@ def test_watching_without_a_service_ends_with_one_line(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
 
 
+def test_a_service_of_another_version_is_told_in_one_line(answers: list[Any]) -> None:
+    answers += [{name: value for name, value in STATUS.items() if name != "decision"}]
+    result = traingov("status")
+    assert (result.exit_code, result.stderr) == (
+        1, "traingov: the service does not tell 'decision': it is of another version; restart it\n",
+    )  # fmt: skip
+
+
 def test_jobs_says_so_where_there_are_none(answers: list[Any]) -> None:
     answers += [{"running": [], "ended": []}]
     assert "no job has registered since the service started" in traingov("jobs").stdout
