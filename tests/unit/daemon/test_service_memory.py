@@ -38,7 +38,8 @@ def test_the_service_with_its_configuration_read_and_a_page_written_has_loaded_n
         "r = Readings(); read_process(r); r.page(); import numpy.random"
     )
     assert "traingov.loop" in modules
-    assert not modules & set(HEAVY)
+    of_numpy = {name for name in loaded("import numpy") if name.startswith("numpy.")}  # NumPy 1 loads all of itself
+    assert not modules & (set(HEAVY) - of_numpy)
 
 
 def test_openssl_is_only_hidden_from_what_was_loaded_before() -> None:
