@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from traingov_policies.settings import Settings
 
 from ..device.board import identify
+from ..device.discovery import find_gpu
 from ..device.files import SystemFiles
 from .interface import Meter, OnReading, OnState, Source
 from .jtop import SOCKET, JtopMeter
@@ -24,6 +25,7 @@ from .monitors import find_channels
 from .nvml import NvmlMeter
 from .polled import PolledSource
 from .source import TegrastatsSource
+from .supplement import WithUtilization
 from .sysfs import SysfsMeter
 
 SOURCES = ("tegrastats", "sysfs", "jtop", "nvml")
@@ -71,16 +73,33 @@ def choose(wanted: str, root: str, tegrastats: Sequence[str]) -> Candidate:
 
 
 def open_source(name: str, root: str, tegrastats: Sequence[str], on_reading: OnReading, on_state: OnState) -> Source:
-    """The source of that name, not yet started."""
-    if name == "tegrastats":
-        return TegrastatsSource(list(tegrastats), on_reading, on_state)
+    """The source of that name, not yet started. Where the board shows no GPU load and NVML does, with that."""
     files = SystemFiles(root)
-    meters: dict[str, Callable[[], Meter]] = {
-        "sysfs": lambda: SysfsMeter(files),
-        "jtop": JtopMeter,
-        "nvml": lambda: NvmlMeter(on_jetson=is_jetson(files)),
-    }
-    return PolledSource(meters[name], on_reading, on_state)
+
+    def open_one(one: str, reading: OnReading, state: OnState) -> Source:
+        if one == "tegrastats":
+            return TegrastatsSource(list(tegrastats), reading, state)
+        meters: dict[str, Callable[[], Meter]] = {
+            "sysfs": lambda: SysfsMeter(files),
+            "jtop": JtopMeter,
+            "nvml": lambda: NvmlMeter(on_jetson=is_jetson(files)),
+        }
+        return PolledSource(meters[one], reading, state)
+
+    if name in ("tegrastats", "sysfs") and shows_no_load(files) and _nvml(root).usable:
+        return WithUtilization(
+            lambda reading, state: open_one(name, reading, state),
+            lambda reading, state: open_one("nvml", reading, state),
+            on_reading,
+            on_state,
+        )
+    return open_one(name, on_reading, on_state)
+
+
+def shows_no_load(files: SystemFiles) -> bool:
+    """Whether the board has a GPU clock and no file with the GPU's load (Thor)."""
+    gpu = find_gpu(files)
+    return gpu is not None and gpu.load_path is None
 
 
 def at_pace_of(name: str, settings: Settings) -> Settings:

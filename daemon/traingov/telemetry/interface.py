@@ -23,7 +23,9 @@ class Source(Protocol):
     """Gives readings until it is stopped. Used from the event loop's thread only; nothing here raises for what a
     sensor does."""
 
-    counters: SourceCounters
+    @property
+    def counters(self) -> SourceCounters:
+        """What happened so far."""
 
     @property
     def state(self) -> str:
