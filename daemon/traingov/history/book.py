@@ -58,6 +58,7 @@ class _Account:
     choices: deque[Choice] = field(default_factory=lambda: deque(maxlen=_MOST_CHOICES))
     decided: int = 0
     guard_steps: int = 0
+    idle: bool = False
     windows: deque[tuple[float, int, float]] = field(default_factory=lambda: deque(maxlen=_RATE_WINDOWS))
 
 
@@ -132,6 +133,9 @@ class Book:
                 case act.RestoreGpuBounds():
                     self._ours = False
                     self._clock(None, now_s)
+                case act.JobIdle(job, idle) if (account := self._accounts.get(job)) is not None:
+                    self._to(account, now_s, account.batch_size)
+                    account.idle = idle
                 case act.Decided():
                     self._decided(action)
 
@@ -182,9 +186,12 @@ class Book:
         self._clock_hz = hz
 
     def _to(self, account: _Account, now_s: float, batch_size: int) -> None:
-        """Give the time and energy since the last mark to the point in use, which ``batch_size`` then succeeds."""
+        """Give the time and energy since the last mark to the point in use, which ``batch_size`` then succeeds.
+
+        An idle span is no point's.
+        """
         old, new = account.mark, self._now(max(now_s, account.mark.t_s))
-        if new.t_s > old.t_s or new.input_j > old.input_j:
+        if not account.idle and (new.t_s > old.t_s or new.input_j > old.input_j):
             use = self._use(account)
             use.time_s += new.t_s - old.t_s
             if new.input_covered_s > old.input_covered_s:

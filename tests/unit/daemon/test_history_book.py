@@ -135,3 +135,17 @@ def test_the_speed_is_that_of_the_newest_windows() -> None:
     desk.feed(ev.StepsReported(50.0, "j", 32, 10, 320, 2.0))
     assert desk.book.samples_per_s("j", 51.0) == pytest.approx(160.0)
     assert desk.book.samples_per_s("j", 200.0) is None
+
+
+def test_time_and_energy_of_an_idle_span_go_to_no_point() -> None:
+    desk = Desk()
+    registered(desk)
+    desk.sample(0.0, 1.0, 4.0)
+    desk.feed(ev.Tick(1.0), act.JobIdle("j", True, "evaluation"))
+    desk.sample(1.01, 3.0, 1.0)
+    desk.feed(ev.StepsReported(3.0, "j", 32, 4, 128, 0.1), act.JobIdle("j", False))
+    desk.sample(3.01, 4.0, 4.0)
+    (point,) = desk.book.record("j", 4.0).points
+    assert point.time_s == pytest.approx(2)
+    assert point.samples == 128
+    assert point.input_energy_j == pytest.approx(8.0, rel=0.02)
