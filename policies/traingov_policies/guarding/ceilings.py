@@ -133,15 +133,16 @@ class OverCurrent:
 class Temperature:
     """Keeps temperatures below a ceiling: steps down before it is reached, climbs back once there is room.
 
-    ``margin`` is the ceiling less the temperature, in kelvins, of whichever zone is nearest to its own. It steps
-    down when the margin is gone, or when at the present rate it would be gone within ``AHEAD_S`` seconds (looked at
-    once it is below twice the hysteresis); up after a patience with at least the hysteresis to spare and no rise.
+    ``margin`` is the ceiling less the temperature, in kelvins, of whichever zone is nearest to its own. Level and rate
+    are those of a straight line through the last ``SPAN_S`` seconds: zones show half kelvins, and a die follows each
+    training step. It steps down when the level is gone, or would be within ``AHEAD_S`` seconds; up after a patience
+    with at least the hysteresis to spare and no rise.
     """
 
-    AHEAD_S = 12.0
-    SPAN_S = 6.0
-    RISING = 0.02  # kelvins a second that are no standstill
-    DEAD_S = 6.0  # the rate of the rise shows a lower clock by then
+    AHEAD_S = 10.0
+    SPAN_S = 15.0
+    RISING = 0.03  # kelvins a second that are no standstill
+    DEAD_S = 8.0  # the rise shows a lower clock by then
 
     def __init__(self, settings: GuardSettings, top: int) -> None:
         self._all = settings.temperature_ceiling_celsius
@@ -190,11 +191,10 @@ class Temperature:
         trail.append((t_s, margin))
         while trail[0][0] < t_s - self.SPAN_S:
             trail.popleft()
-        span = t_s - trail[0][0]
-        rate = (margin - trail[0][1]) / span if span >= self.SPAN_S / 2 else 0.0
-        if margin <= 0 or (margin < 2 * self._room and margin + rate * self.AHEAD_S <= 0):
+        level, rate = _line(trail) if t_s - trail[0][0] >= self.SPAN_S / 2 else (margin, 0.0)
+        if level <= 0 or level + rate * self.AHEAD_S <= 0:
             return "down" if self._ceiling.trouble(t_s, running) else None
-        if margin < self._room or rate < -self.RISING:
+        if level < self._room or rate < -self.RISING:
             self._ceiling.hold(t_s)
             return None
         return "up" if self._ceiling.quiet(t_s, wanted) else None
@@ -203,3 +203,13 @@ class Temperature:
         """What was learned of another job does not bind the next; temperatures are read anew."""
         self._ceiling.forget()
         self._trail.clear()
+
+
+def _line(trail: deque[tuple[float, float]]) -> tuple[float, float]:
+    """Value at the end and slope of the least-squares line through (seconds, value) pairs at different times."""
+    n = len(trail)
+    mean_t = sum(t for t, _ in trail) / n
+    mean = sum(v for _, v in trail) / n
+    spread = sum((t - mean_t) ** 2 for t, _ in trail)
+    slope = sum((t - mean_t) * (v - mean) for t, v in trail) / spread
+    return mean + slope * (trail[-1][0] - mean_t), slope
