@@ -251,3 +251,16 @@ def test_the_service_loads_sqlite_only_when_it_keeps_a_run() -> None:
     code = "import sys, traingov.service; print('sqlite3' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_every_column_of_the_file_is_explained_in_the_documentation(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    connection = sqlite3.connect(tmp_path / "h.sqlite", isolation_level=None)
+    migrate(connection)
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    assert {"runs", "points", "caps", "choices"} <= set(tables)
+    for table in ("runs", "points", "caps", "choices"):
+        for column in connection.execute(f"PRAGMA table_info({table})"):
+            assert f"`{column[1]}`" in rows[table], f"{table}.{column[1]}"
+    connection.close()
