@@ -2,9 +2,9 @@
 
 The cap goes between none and 4.5 W by turns. Progress is samples over r, so that batch sizes compare. What a change of
 the batch size wastes is not in the twin's samples, so it is taken off: 20 steps' samples a change, in the middle of
-what docs/evaluation.md measures (13 to 29). "at once": the batch size follows each change of the cap; "never": that of
-the first choice is kept; "default": the settings as they ship. Both jobs use the digits network's r. The watch for
-drift is off: one thing at a time.
+what docs/evaluation.md measures (13 to 29), and all there is at the most. "at once": the batch size follows each change
+of the cap; "never": that of the first choice is kept; "default": the settings as they ship. Both jobs use the digits
+network's r. The watch for drift is off: one thing at a time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def progress(workload: str, following: FollowSettings, period_s: float, seconds:
     changes = [b for a, b in pairwise(advised) if a != b]
     summary = twin.end()
     useful = sum(n / (relation.of(int(b)) or 1.0) for b, n in summary.samples_by_batch.items())
-    return useful - sum(WASTED_STEPS * b / (relation.of(b) or 1.0) for b in changes), len(changes)
+    wasted = sum(WASTED_STEPS * b / (relation.of(b) or 1.0) for b in changes)
+    return max(0.0, useful - wasted), len(changes)
 
 
 def main() -> None:

@@ -18,13 +18,13 @@ class FollowSettings:
     """``hold_s``: how long another batch size must have been better, at the least, before it is changed to.
 
     The wait is doubled, up to ``hold_most_s``, when the wish for it is withdrawn or a change is to be undone before it
-    has repaid itself; begun anew once one has, or after ``horizon_s`` without. A change has to gain ``gain_least`` (a
+    has repaid itself; begun anew once one has, or after ``hold_most_s`` without. A change has to gain ``gain_least`` (a
     share of the objective), and within ``horizon_s`` what it costs: ``change_s`` seconds and ``change_steps`` steps.
     """
 
     hold_s: float = 5.0
     hold_most_s: float = 600.0
-    horizon_s: float = 600.0
+    horizon_s: float = 3600.0
     gain_least: float = 0.02
     change_s: float = 0.5
     change_steps: float = 30.0
@@ -58,7 +58,7 @@ class Follower:
                 self.due_s = now_s + self.wait_s(worth)
             return
         undone = wish is not None and now_s < self._repaid_s
-        if now_s - self._restless_s >= self._settings.horizon_s or -math.inf < self._repaid_s <= now_s:
+        if now_s - self._restless_s >= self._settings.hold_most_s or -math.inf < self._repaid_s <= now_s:
             self._times = 1.0
         if self._wish is not None or undone:
             self._lengthen(now_s)
@@ -70,7 +70,8 @@ class Follower:
     def wait_s(self, worth: Worth | None) -> float:
         """How long a wish of this worth has to hold: until waiting has lost what the change costs."""
         lost_s = 0.0 if worth is None or worth.gain <= 0 else worth.cost_s / worth.gain
-        return min(self._times * max(self._settings.hold_s, lost_s), self._settings.hold_most_s)
+        doubled_s = self._times * max(self._settings.hold_s, lost_s)
+        return max(min(doubled_s, self._settings.hold_most_s), lost_s)
 
     def answered(self) -> None:
         """The wish has been looked at and is not followed under this cap."""
@@ -114,7 +115,7 @@ def repays(
     cost_s = settings.change_s + settings.change_steps * (step_s or 0.0)
     horizon_s = settings.horizon_s if left_s is None else min(settings.horizon_s, left_s)
     won_s = gain * horizon_s
-    shown = f"gains {100 * gain:.1f} %: {won_s:.3g} s in {horizon_s:.0f} s, for {cost_s:.3g} s that a change costs"
+    shown = f"gains {100 * gain:.1f} %: {won_s:.0f} s in {horizon_s:.0f} s, for {cost_s:.3g} s that a change costs"
     if gain < settings.gain_least:
         return Worth(False, gain, cost_s, f"{shown}; less than {100 * settings.gain_least:g} % is not followed")
     return Worth(won_s > cost_s, gain, cost_s, shown)

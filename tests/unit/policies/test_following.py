@@ -69,7 +69,7 @@ def test_a_cap_that_stays_changes_the_batch_size_after_the_wait() -> None:
     assert advice.batch_size == 8
     assert 19.5 <= when - t <= 19.7  # 2.09 s that the change costs, over a gain of 10.7 %
     assert (bench.jobs["j1"].batch, bench.bounds) == (8, (TOP, TOP))
-    assert "the change from batch 32 gains 10.7 %: 64.1 s in 600 s, for 2.09 s" in bench.texts("joint")[-1]
+    assert "the change from batch 32 gains 10.7 %: 385 s in 3600 s, for 2.09 s" in bench.texts("joint")[-1]
     assert bench.of(PersistLut) == []
 
 
@@ -229,6 +229,12 @@ def test_a_withdrawn_wish_doubles_the_wait_up_to_the_longest() -> None:
         follower.wish(now_s + 1, None)
 
 
+def test_the_longest_wait_bounds_the_doubling_and_not_what_the_change_costs() -> None:
+    follower = Follower(FollowSettings(hold_s=10, hold_most_s=70))
+    follower.wish(0.0, 8, worth(0.1, 30.0))
+    assert follower.due_s == pytest.approx(300.0)
+
+
 def test_a_change_to_be_undone_before_it_has_repaid_itself_doubles_the_wait() -> None:
     follower = Follower(FollowSettings(hold_s=10))
     follower.wish(0.0, 8, worth(0.1, 3.0))
@@ -249,8 +255,8 @@ def test_a_change_that_has_repaid_itself_makes_the_wait_short_again() -> None:
     assert follower.due_s == 127.0
 
 
-def test_after_a_quiet_horizon_the_wait_is_short_again() -> None:
-    follower = Follower(FollowSettings(hold_s=10, horizon_s=600))
+def test_after_as_long_as_the_longest_wait_without_a_flicker_the_wait_is_short() -> None:
+    follower = Follower(FollowSettings(hold_s=10, hold_most_s=600))
     follower.wish(0.0, 8)
     follower.wish(1.0, None)
     follower.wish(601.0, 8)
@@ -278,7 +284,7 @@ def test_a_wish_that_was_looked_at_is_looked_at_again_under_another_cap() -> Non
 def test_a_change_has_to_repay_itself_within_the_horizon_or_what_is_left_of_the_job(
     step: float, left: float | None, pays: bool
 ) -> None:
-    found = repays(100.0, 95.0, step, left, FollowSettings())
+    found = repays(100.0, 95.0, step, left, FollowSettings(horizon_s=600))
     assert found.pays is pays
     assert found.gain == pytest.approx(0.05)
     assert found.cost_s == pytest.approx(0.5 + 30 * step)
