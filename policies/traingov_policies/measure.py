@@ -214,7 +214,7 @@ class PointMeter:
         cell = Cell(
             time_s,
             self._peak_w,
-            self._energy.mean_power_w,
+            self._mean_power_w(),
             "measured",
             times.relative_std * time_s,
             self._power_std_w(),

@@ -114,6 +114,15 @@ def test_the_peak_is_the_largest_window_mean_not_the_mean() -> None:
     assert verdict.cell.mean_power_w == pytest.approx(4.5, abs=0.03)
 
 
+def test_the_rest_before_the_first_counted_step_is_no_part_of_the_mean_power() -> None:
+    """The clock holds, and the job still changes its batch size: half a second at idle power, then steps at 4 W."""
+    step = steady(4.0)
+    verdict, _ = measure(lambda t: 1.5 if t < 2.0 else step(t), first_step_s=2.0, earliest_s=0.0)
+    assert verdict is not None
+    assert verdict.cell is not None
+    assert verdict.cell.mean_power_w == pytest.approx(4.0, abs=0.02)
+
+
 def test_near_the_cap_it_is_measured_longer_but_not_for_ever() -> None:
     _, clear = measure(steady(4.0), cap_w=4.5)
     near, longer = measure(steady(4.48), cap_w=4.5)
