@@ -213,13 +213,16 @@ class Lut:
         empty = Lut.empty(self.board, self.workload, self.samples, self.batch_sizes, self.gpu_frequencies_hz)
         return replace(empty, release=self.release, power_mode=self.power_mode, signature=self.signature)
 
+    def unfinished(self) -> Lut:
+        """The table without the mark that its profiling plan came to an end: other points may be worth it now."""
+        return replace(self, conditions={k: v for k, v in self.conditions.items() if k != "adaptive_done"})
+
     def without_failed(self) -> Lut:
         """The table in which points that could not be measured are unknown again: what failed once may work now."""
         failed = [point for point in self.points() if self.cell(point).origin == "failed"]
         if not failed:
             return self
-        conditions = {key: value for key, value in self.conditions.items() if key != "adaptive_done"}
-        table = replace(self, conditions=conditions)
+        table = self.unfinished()
         for point in failed:
             table = table.with_cell(point, Cell())
         return table

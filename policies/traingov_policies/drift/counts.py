@@ -11,8 +11,9 @@ RESULTS = ("confirmed", "rescaled", "partial", "failed", "given-up")
 @dataclass
 class DriftCounts:
     """``alarms`` by what raised them ("point": at the present one; "probe": at another), ``revalidations`` by result
-    (RESULTS), full ``reprofiles``, ``probes`` and the seconds ``probe_s`` spent at other points for them. Until ``quiet_until_s``
-    no doubt is raised: the last one came to nothing."""
+    (RESULTS), full ``reprofiles``, ``probes`` and the seconds ``probe_s`` spent at other points for them. Until
+    ``quiet_until_s`` no doubt is raised: the last one came to nothing.
+    """
 
     alarms: dict[str, int] = field(default_factory=lambda: {"point": 0, "probe": 0})
     revalidations: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))

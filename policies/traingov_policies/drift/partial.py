@@ -75,6 +75,7 @@ class PartialPlan:
         self.most = max(_FIRST + _VERIFY, math.floor(settings.points_share * cells))
         self._done: list[Remeasured] = []
         self._out: set[OperatingPoint] = set()
+        self._above: dict[OperatingPoint, float] = {}
         self._misses: list[tuple[OperatingPoint, float, float]] = []
         self._expected: tuple[OperatingPoint, float, float] | None = None
         self._at = coordinates(lut)
@@ -102,7 +103,7 @@ class PartialPlan:
         """The new measurement of ``point``; one without a time (given up above the cap) is left out."""
         old = self.lut.cell(point)
         if not cell.time_s or not cell.peak_power_w or not old.time_s or not old.peak_power_w:
-            self.leave_out(point)
+            self.leave_out(point, cell.peak_power_w)
             return
         time = math.log(cell.time_s / old.time_s)
         new_mean, old_mean = cell.mean_power_w or cell.peak_power_w, old.mean_power_w or old.peak_power_w
@@ -131,9 +132,11 @@ class PartialPlan:
         """The new measurement of ``point``, if there is one."""
         return next((d for d in self._done if d.point == point), None)
 
-    def leave_out(self, point: OperatingPoint) -> None:
-        """``point`` cannot be measured now."""
+    def leave_out(self, point: OperatingPoint, above_w: float | None = None) -> None:
+        """``point`` cannot be measured now; ``above_w``: since its power is above that."""
         self._out.add(point)
+        if above_w is not None:
+            self._above[point] = above_w
 
     def drop_batch(self, batch_size: int) -> None:
         """The job cannot use ``batch_size``: its points are not measured."""
@@ -156,11 +159,13 @@ class PartialPlan:
         missed = self._missed()
         if missed is not None:
             return Outcome(FAILED, self.lut, missed)
-        if not self._misses and self.measured < self.most and self._left():
-            return Outcome(FAILED, self.lut, f"only {_count(n)} could be measured again, none of them to verify")
         known = list(self._estimates())
-        worst = max((abs(t) for _, t, _ in self._misses), default=0.0)
-        text = f"{_count(n)} measured again, the others follow; {len(self._misses)} verified within {100 * worst:.1f} %"
+        text = f"{_count(n)} measured again, the others follow"
+        if self._misses:
+            worst = max(abs(t) for _, t, _ in self._misses)
+            text += f"; {len(self._misses)} verified within {100 * worst:.1f} %"
+        else:  # a small table: nothing is left that may be measured under this cap
+            text += "; no other point of the table may be measured now"
         return Outcome(PARTIAL, self._corrected(*known), text)
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -221,7 +226,7 @@ class PartialPlan:
         out = []
         for p in self._left():
             cell, k = self.lut.cell(p), self._row[p]
-            more = 0.0 if known is None else float(known[1].mean[k]) + min(0.05, _SURE * float(known[1].sd[k]))
+            more = 0.0 if known is None else float(known[1].mean[k]) + min(0.03, float(known[1].sd[k]))
             if below_cap((cell.peak_power_w or 0.0) * math.exp(more) + (cell.power_std_w or 0.0), self._cap_w):
                 out.append(p)
         return out
@@ -257,7 +262,7 @@ class PartialPlan:
             t, p, m = (math.exp(float(e.mean[k])) for e in (time, peak, mean))
             cell = Cell(
                 None if old.time_s is None else old.time_s * t,
-                None if old.peak_power_w is None else old.peak_power_w * p,
+                None if old.peak_power_w is None else max(old.peak_power_w * p, self._above.get(point, 0.0)),
                 None if old.mean_power_w is None else old.mean_power_w * m,
                 old.origin,
                 _widened(old.time_s, old.time_std_s, t, float(time.sd[k])),

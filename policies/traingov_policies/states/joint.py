@@ -262,7 +262,8 @@ class Joint(State):
                 ctx.out.append(PersistLut(blank, job.name, replaces=doubt.why))
                 return Profiling(job, plan_for(blank, ctx, job, prior=done.lut))
             job.lut = done.lut
-            return Joint(job, done.lut)
+            plan = plan_for(done.lut.unfinished() if done.reshaped else done.lut, ctx, job)
+            return Joint(job, done.lut) if plan.next_point() is None else Profiling(job, plan)
 
         cautious_now = raised(self._cautious, doubt.live)
         return Revalidating(job, self._lut, cautious_now, doubt, ctx, best=best, again=again)

@@ -13,11 +13,13 @@ from ..values import OperatingPoint
 
 @dataclass(frozen=True)
 class Reading:
-    """What came of it: the cell, or in words why there is none. ``passing``: what was in the way may pass."""
+    """What came of it: the cell, or in words why there is none. ``passing``: what was in the way may pass;
+    ``above_w``: its power is above so many watts."""
 
     cell: Cell | None
     invalid: str | None = None
     passing: bool = False
+    above_w: float | None = None
 
 
 class PointRun:
@@ -46,7 +48,7 @@ class PointRun:
         if ctx.unmeasurable or ctx.idling.stalled:
             return Reading(None, "what is seen now is not the job at this point", passing=True)
         if ctx.cap is not None and ctx.guard.limit < self._index:
-            return Reading(None, "the guard had to step down from it")
+            return Reading(None, "the guard had to step down from it", above_w=ctx.cap.power_w)
         if ctx.watch.ceiling < self._index:
             return Reading(None, ctx.watch.why())
         if self._meter is None:
@@ -64,7 +66,7 @@ class PointRun:
             return Reading(None, verdict.invalid)
         cell, scale = verdict.cell, self._samples / ctx.settings.profile.samples
         if cell.time_s is None:
-            return Reading(None, "it is above the cap")
+            return Reading(None, "it is above the cap", above_w=cell.peak_power_w)
         std_s = None if cell.time_std_s is None else cell.time_std_s * scale
         return Reading(replace(cell, time_s=cell.time_s * scale, time_std_s=std_s))
 

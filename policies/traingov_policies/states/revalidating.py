@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..actions import PersistLut
 from ..context import Context, Job
 from ..drift.offsets import with_offset
-from ..drift.partial import CONFIRMED, FAILED, Outcome, PartialPlan
+from ..drift.partial import CONFIRMED, FAILED, PARTIAL, Outcome, PartialPlan
 from ..events import BatchFailed, CapChanged, Event
 from ..lut import Lut
 from ..values import OperatingPoint
@@ -21,10 +21,12 @@ GIVEN_UP = "given-up"
 
 @dataclass(frozen=True)
 class Revalidated:
-    """How it ended: the table from now on; ``reprofile``: measure everything anew, with it as prior knowledge."""
+    """How it ended: the table from now on; ``reprofile``: measure everything anew, with it as prior knowledge;
+    ``reshaped``: points changed against one another, so that others than before may be worth a measurement."""
 
     lut: Lut
     reprofile: bool = False
+    reshaped: bool = False
 
 
 class Revalidating(State):
@@ -109,13 +111,11 @@ class Revalidating(State):
             return self._next(ctx)
         ctx.say(self._job, "measurement-invalid", f"{point}: {reading.invalid}", point)
         self._attempt += 1
-        if self._attempt < ctx.settings.profile.attempts and ctx.guard.limit >= ctx.index_at_most(
-            point.gpu_frequency_hz
-        ):
+        if self._attempt < ctx.settings.profile.attempts and reading.above_w is None:
             ctx.rewrite()
             self._go(point, ctx)
             return self
-        self._plan.leave_out(point)
+        self._plan.leave_out(point, reading.above_w)
         return self._next(ctx)
 
     def _waited(self, ctx: Context) -> State:
@@ -156,7 +156,7 @@ class Revalidating(State):
             ctx.out.append(PersistLut(lut, self._job.name, replaces=self._doubt.why))
         elif lut is not self._lut:
             ctx.out.append(PersistLut(lut, self._job.name))
-        return self._again(Revalidated(lut))
+        return self._again(Revalidated(lut, reshaped=result == PARTIAL))
 
     def _noted(self, lut: Lut) -> Lut:
         """``lut`` with what training at the present point differs by from measuring it: a manner of the job."""

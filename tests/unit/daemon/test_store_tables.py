@@ -106,3 +106,25 @@ def test_of_two_relation_vectors_the_administrators_wins_and_a_damaged_one_is_pa
     (mine / "broken.json").write_text("{")
     found = load_relations([mine, shipped, tmp_path / "absent"])
     assert found["w"].relative_samples == (0.5, 1.0)
+
+
+def test_a_replaced_table_goes_into_the_history_with_the_reason_and_only_the_newest_are_kept(tmp_path: Path) -> None:
+    store = LutStore(tmp_path)
+    store.save(NANO, "resnet18", LUT)
+    for k in range(1, 6):
+        store.archive(NANO, "resnet18", LUT, f"reason {k}", most=3)
+    folder = store.path(NANO, "resnet18").parent / "history"
+    assert [p.name for p in sorted(folder.iterdir())] == [f"resnet18.{k:06d}.json" for k in (3, 4, 5)]
+    newest = Lut.from_json(json.loads((folder / "resnet18.000005.json").read_text()))
+    assert newest.conditions["replaced"] == "reason 5"
+    assert newest.time_s == LUT.time_s
+
+
+def test_the_history_is_no_table_in_use_and_one_workload_does_not_push_out_anothers(tmp_path: Path) -> None:
+    store = LutStore(tmp_path)
+    store.archive(NANO, "resnet18", LUT, "why", most=2)
+    store.archive(NANO, "resnet18-b", LUT, "why", most=2)
+    store.archive(NANO, "resnet18", LUT, "why", most=0)
+    folder = store.path(NANO, "resnet18").parent / "history"
+    assert [p.name for p in folder.iterdir()] == ["resnet18-b.000001.json"]
+    assert LutStore(tmp_path).get(NANO, "resnet18") is None
