@@ -27,10 +27,13 @@ wheels: $(STAMP)
 	$(BIN)/python -m build -q --wheel --outdir build/wheels .
 	set -e; for part in $(PARTS); do $(BIN)/python -m build -q --wheel --outdir build/wheels $$part; done
 
-# The demonstration's recordings, for the replay tests: make them anew when a decision changes on purpose.
+# The recordings of the replay tests (the demonstration's, and one of each kind of trouble): make them anew when a
+# decision changes on purpose.
 recordings: $(STAMP)
 	rm -rf build/recordings && $(BIN)/traingov-sim demo --record build/recordings
 	set -e; for run in profile joint tree; do gzip -9nc build/recordings/$$run.jsonl > tests/replay/demo-$$run.jsonl.gz; done
+	$(BIN)/traingov-sim scenarios --record build/recordings/scenarios
+	set -e; cd build/recordings/scenarios; for run in *.jsonl.gz; do cp $$run ../../../tests/replay/scenario-$$run; done
 
 bench: $(STAMP)
 	set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done

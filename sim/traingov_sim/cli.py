@@ -13,6 +13,7 @@ COMMANDS = {
     "board": "traingov_sim.cli_board",
     "demo": "traingov_sim.cli_demo",
     "evaluate": "traingov_sim.cli_evaluate",
+    "scenarios": "traingov_sim.cli_scenarios",
 }
 
 

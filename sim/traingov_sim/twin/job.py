@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from traingov_policies.actions import AdviseBatch
-from traingov_policies.events import BatchApplied, BatchFailed, Event, JobEnded, JobRegistered, StepsReported
+from traingov_policies.events import (
+    BatchApplied,
+    BatchFailed,
+    Event,
+    JobEnded,
+    JobPaused,
+    JobRegistered,
+    JobResumed,
+    StepsReported,
+)
 
 from ..board.gpuqueue import OutOfMemory
 from ..board.physics import VirtualBoard
@@ -88,6 +97,9 @@ class TwinJob:
     _step_s: float | None = None
     _steps: int = 0
     _samples: int = 0
+    _resting: bool = False
+    _at_rest: bool = False
+    _told: bool = False
 
     def __post_init__(self) -> None:
         self.batch_size = self.batch_size or self.registered.batch_size
@@ -119,6 +131,26 @@ class TwinJob:
         """The first step."""
         self._next(t_s)
 
+    def pause(self, t_s: float, reason: str | None = None) -> None:
+        """Make no steps until ``resume``: evaluation, a checkpoint. With a ``reason`` the job says so."""
+        if self._resting or self.ended_s is not None:
+            return
+        self._resting, self._told = True, reason is not None
+        if reason is not None:
+            self.feed(JobPaused(t_s, self.name, reason))
+
+    def resume(self, t_s: float) -> None:
+        """Go on. The first step afterwards is progress, not a measurement."""
+        if not self._resting:
+            return
+        self._resting = False
+        if self._told and self.ended_s is None:
+            self.feed(JobResumed(t_s, self.name))
+        if self._at_rest:
+            self._at_rest = False
+            self._window_s, self._steps, self._samples = None, 0, 0
+            self._next(t_s)
+
     def owns(self, ticket: int) -> bool:
         """Whether that step is this job's, and on its way."""
         return ticket in self._pending
@@ -147,6 +179,10 @@ class TwinJob:
     def _next(self, t_s: float) -> None:
         """Safe point, then one step."""
         if self.ended_s is not None:
+            return
+        if self._resting:
+            self._cut(t_s, synced=self._synchronises and not self._pending)
+            self._at_rest = True
             return
         heeds = self._advice is not None and self.obeys
         if heeds and self._pending and self._synchronises and self._window_s is not None:

@@ -24,14 +24,17 @@ class Knob:
         return self._board.clock.bounds()
 
     def set_bounds(self, min_hz: int, max_hz: int, t_s: float) -> str | None:
-        """Raising, maximum first; lowering, minimum first. The kernel's refusal in one line, or None."""
+        """Raising, maximum first; else minimum first; the second write is adjusted to what the first one left.
+
+        The kernel's refusal in one line, or None.
+        """
         if self._original is None:
             self._original = self.bounds
-        order = [("max_freq", max_hz), ("min_freq", min_hz)]
-        if max_hz < self.bounds[1]:
-            order.reverse()
+        names = ("max_freq", "min_freq") if max_hz > self.bounds[1] else ("min_freq", "max_freq")
         error = None
-        for name, hz in order:
+        for name in names:
+            low, high = self.bounds
+            hz = min(min_hz, high) if name == "min_freq" else max(max_hz, low)
             refusal = self._write(name, hz, t_s)
             error = error or refusal
         self._ours = self.bounds
@@ -42,8 +45,8 @@ class Knob:
         original, self._original = self._original, None
         if original is None or self.bounds != self._ours:
             return
-        order = [("max_freq", original[1]), ("min_freq", original[0])]
-        if original[1] < self.bounds[1]:
+        order = [("min_freq", original[0]), ("max_freq", original[1])]
+        if original[1] > self.bounds[1]:
             order.reverse()
         for name, hz in order:
             self._write(name, hz, t_s)
