@@ -121,7 +121,7 @@ class LutStore:
             new = folder / f"{stem}.{number:06d}.json"
             write_atomically(new, json.dumps(told.to_json(), indent=1).encode())
             old.append(new)
-        for extra in old[: len(old) - most]:
+        for extra in old[: max(0, len(old) - most)]:
             extra.unlink(missing_ok=True)
 
     def save(self, board: Board, signature: str, lut: Lut) -> None:

@@ -51,12 +51,20 @@ class Alarm:
     @property
     def text(self) -> str:
         """What changed, in words."""
+        return self._said("the table's")
+
+    @property
+    def text_since(self) -> str:
+        """The same where there is no table, but what was seen before."""
+        return self._said("what it was")
+
+    def _said(self, than: str) -> str:
         said = []
         for quantity, way in self.changes:
             known = self.offset[_TIME if quantity == "time" else _POWER]
             ratio = (self.live.time if quantity == "time" else self.live.power or 0.0) - known
             noun = "step time" if quantity == "time" else "power"
-            said.append(f"{noun} is {abs(math.expm1(ratio)) * 100:.1f} % {'above' if way > 0 else 'below'} the table's")
+            said.append(f"{noun} is {abs(math.expm1(ratio)) * 100:.1f} % {'above' if way > 0 else 'below'} {than}")
         return ", ".join(said)
 
 

@@ -10,6 +10,7 @@ from ..context import Context, Job
 from ..events import BoardFound, CapChanged, Event, Sample, StepsReported
 from ..search.budget import Budget
 from ..search.curves import Curve, cost
+from ..search.holding import Hold
 from ..search.lengths import Lengths
 from ..search.log import Log
 from ..search.process import Reading
@@ -57,6 +58,7 @@ class Searching(State):
         self._ceiling = len(ctx.clocks) - 1
         self._begun_s = ctx.now_s
         self._step: Step | None = None
+        self._hold: Hold | None = None
         self._window: Window | None = None
         self._back_s: float | None = None
         self._attempt, self._poor = 0, False
@@ -123,7 +125,7 @@ class Searching(State):
         if (moved := self._lengths.due(ctx.now_s, self._choice.frequency_hz, self._choice.ask)) is not None:
             return self._tree_moved(*moved, ctx)
         if self._step is None:
-            return self._look_again(ctx) if ctx.now_s >= self._again_s else self
+            return self._look_again(ctx) if ctx.now_s >= self._again_s else self._held(event, ctx)
         if ctx.watch.ceiling < self._step.index:
             return self._advance(ctx)
         if ctx.cap is not None and ctx.guard.limit < self._step.index:
@@ -153,7 +155,7 @@ class Searching(State):
         ctx.advise(self._job, self._batch, phase, why)
 
     def _read(self, step: Step, ctx: Context) -> State:
-        self._step, self._window = step, None
+        self._step, self._window, self._hold = step, None, None
         self._deadline_s = ctx.now_s + ctx.settings.apply_timeout_s
         self._go(step.index, "profile", f"energy search: reading {self._clocks[step.index] / 1e6:.0f} MHz", ctx)
         return self
@@ -275,6 +277,26 @@ class Searching(State):
         self._go(search.incumbent, "train", text, ctx)
         ctx.say(self._job, "searched", text, point, probes=search.probes, readings=len(search.readings))
         return self
+
+    def _held(self, event: Event, ctx: Context) -> State:
+        """Between searches: where a sample is no longer what it was, nothing that was read holds any more."""
+        if not ctx.settings.drift.enabled or (isinstance(event, StepsReported) and event.job != self._job.name):
+            return self
+        point = OperatingPoint(self._batch, self._clocks[self._at])
+        if self._hold is None or self._hold.point != point:
+            if self._at not in self._log.readings:
+                return self
+            time_s = self._log.time_s(self._at)
+            known = [m.input_energy_j for m in self._log.readings[self._at] if m.input_energy_j is not None]
+            self._hold = Hold(point, time_s, known[-1] / time_s if known else None, ctx)
+        alarm = self._hold.see(event, ctx)
+        if alarm is None:
+            return self
+        ctx.drift.alarms["point"] += 1
+        ctx.say(self._job, "drift", f"{point}: {alarm.text_since}: readings begin anew", point)
+        self._job.registered = replace(self._job.registered, remembered=())
+        self._restart(ctx, self._clocks.index(self._choice.frequency_hz))
+        return self._advance(ctx)
 
     def _look_again(self, ctx: Context) -> State:
         if self._search.blocked or self._poor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from bench import Bench, power_w, step_s
@@ -12,7 +14,8 @@ from traingov_policies.drift.settings import DriftSettings
 from traingov_policies.lut import Cell, Lut
 from traingov_policies.relation import RelationVector
 from traingov_policies.settings import Settings
-from traingov_policies.values import Cap, OperatingPoint
+from traingov_policies.tree import Tree
+from traingov_policies.values import Cap, Features, OperatingPoint, PolicyName
 
 BATCHES = (8, 16, 32)
 
@@ -235,3 +238,20 @@ def test_a_stored_table_without_it_is_confirmed_by_a_few_points_once_and_then_ha
     assert len(bench.texts("drift")) == 1
     assert bench.governor.drift.revalidations["confirmed"] == 1
     assert bench.lut.conditions["training"]["32 @ 921600000"][0] == pytest.approx(-0.0726, abs=0.002)
+
+
+# -- the energy policy -----------------------------------------------------------------------------------------------
+
+
+def test_an_energy_search_begins_anew_when_steps_at_its_clock_become_slower_and_not_otherwise() -> None:
+    tree = Tree.from_json(json.loads((Path(__file__).parents[3] / "etc/trees/algorithm-1.json").read_text()))
+    bench = Bench(Settings(policy=PolicyName.ENERGY, tree=tree, sampling_interval_s=0.05))
+    bench.register(features=Features(layers=24, seq_len_avg=80.0))
+    bench.run(600)
+    assert bench.texts("drift") == []
+    searches = len(bench.texts("searched"))
+    bench.step_s = lambda b, hz: 1.1 * step_s(b, hz)
+    bench.run(300)
+    assert len(bench.texts("drift")) == 1
+    assert "step time is 10.0 % above what it was: readings begin anew" in bench.texts("drift")[0]
+    assert len(bench.texts("searched")) > searches
