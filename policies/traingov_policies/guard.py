@@ -231,8 +231,7 @@ class _Peaks:
     def add(self, t_s: float, value: float) -> None:
         if t_s - self._since_s > self._span_s:
             self._since_s, self._before, self._now = t_s, self._now, 0.0
-        if value > self._now:
-            self._now = value
+        self._now = max(self._now, value)
 
     @property
     def value(self) -> float:

@@ -1,4 +1,4 @@
-"""The real service on a virtual AGX Orin: over-current counters in sysfs are avoided, recorded, and a reload is taken."""
+"""The real service on a virtual AGX Orin: over-current in sysfs is avoided, recorded, and a reload is taken."""
 
 from __future__ import annotations
 

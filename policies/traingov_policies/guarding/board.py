@@ -25,8 +25,8 @@ from ..events import (
     Tick,
 )
 from ..guard import Guard
-from ..values import OperatingPoint
 from .ceilings import OverCurrent, Temperature
+from .columns import columns_of, power_of
 from .diagnosis import CLOCK_OFF, VERDICTS, Column, Evidence, diagnose, explain, fitting
 from .live import LiveWindow
 from .options import GuardSettings
@@ -34,7 +34,6 @@ from .readings import Believed, ReadingFilter, StuckWatch
 
 if TYPE_CHECKING:
     from ..context import Context
-    from ..lut import Lut
 
 _HOLDS_AFTER_S = 3.0  # a written clock has switched by then
 _OFF_S = 1.0  # so long another clock is shown before it is told
@@ -160,7 +159,7 @@ class BoardWatch:
         job = next(iter(ctx.jobs.values()), None)
         key = (id(table), None if job is None else job.batch_size)
         if self._powers[0] != key:
-            self._powers = (key, tuple(_power(table, key[1], hz) for hz in ctx.clocks))
+            self._powers = (key, tuple(power_of(table, key[1], hz) for hz in ctx.clocks))
         return self._powers[1]
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -287,7 +286,7 @@ class BoardWatch:
             return None, None, None
         key = (id(table), job.batch_size)
         if self._columns[0] != key:
-            self._columns = (key, _columns(table, job.batch_size))
+            self._columns = (key, columns_of(table, job.batch_size))
         columns = self._columns[1]
         own = next((c for c in columns if c.hz == self._pin_hz), None)
         if own is None:
@@ -304,20 +303,3 @@ def renew(ctx: Context) -> None:
     ctx.guard = Guard(ctx.settings.guard, ctx.clocks)
     ctx.guard.set_cap(ctx.cap)
     ctx.guard.slope.table = lambda: ctx.watch.powers(ctx)
-
-
-def _columns(table: Lut, batch_size: int) -> tuple[Column, ...]:
-    found = []
-    for point in table.points():
-        if point.batch_size == batch_size:
-            cell = table.cell(point)
-            if cell.origin in (None, "measured") and cell.time_s and cell.mean_power_w:
-                found.append(Column(point.gpu_frequency_hz, cell.time_s, cell.mean_power_w))
-    return tuple(found)
-
-
-def _power(table: Lut | None, batch_size: int | None, hz: int) -> float | None:
-    if table is None or batch_size not in table.batch_sizes or hz not in table.gpu_frequencies_hz:
-        return None
-    cell = table.cell(OperatingPoint(batch_size, hz))
-    return cell.peak_power_w if cell.origin in (None, "measured") else None
