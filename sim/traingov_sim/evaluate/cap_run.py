@@ -8,8 +8,8 @@ r is the true one; N(b) = 1 + b / 64 in relative samples (a critical batch size 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +33,7 @@ from .true_power import GRID_S, WINDOW, TruePower
 Array = NDArray[np.float64]
 CRITICAL_BATCH = 64
 PRELUDE_MOST_S = 900.0
+PRELUDE_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,13 @@ class CapRun:
     trace: tuple[tuple[float, float, float, int | None, int | None], ...] = ()
 
 
-def learned(setting: Setting, caps_w: Sequence[float], seed: int, interval_s: float) -> tuple[Lut | None, float]:
-    """The table after the prelude, and the board's temperature at its end."""
+@cache
+def learned(setting: Setting, seed: int) -> tuple[Lut | None, float]:
+    """The table after the prelude, and the board's temperature at its end. The same for every series of a seed."""
+    low_w, high_w = setting.cap_range()
+    caps_w = (high_w, (low_w + high_w) / 2, low_w)
     spec = load_board(setting.board)
-    twin = Twin(spec, settings_for(spec), Cap(caps_w[0]), seed, interval_s)
+    twin = Twin(spec, settings_for(spec), Cap(caps_w[0]), seed, PRELUDE_INTERVAL_S)
     thermal = twin.board.thermal
     thermal.board_celsius = thermal.ambient_celsius + spec.thermal.board_kelvin_per_w * sum(caps_w) / len(caps_w)
     twin.add_job(setting.surface, setting.batch_sizes, relation=setting.relation)
@@ -127,8 +131,7 @@ def learned(setting: Setting, caps_w: Sequence[float], seed: int, interval_s: fl
 
 def run(setting: Setting, caps: CapSeries, seed: int, interval_s: float, *, keep_trace: bool = False) -> CapRun:
     """The governor under ``caps``."""
-    low_w, high_w = setting.cap_range()
-    lut, warm = learned(setting, (high_w, (low_w + high_w) / 2, low_w), seed, max(interval_s, 0.05))
+    lut, warm = learned(setting, seed)
     spec = load_board(setting.board)
     twin = Twin(spec, settings_for(spec), Cap(caps.at(0.0)), seed + 1, interval_s, trace=True)
     twin.board.thermal.board_celsius = warm

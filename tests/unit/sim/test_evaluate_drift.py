@@ -52,10 +52,11 @@ def test_the_disturbed_truth_is_the_surface_that_the_board_then_runs() -> None:
 
 @pytest.mark.slow
 def test_without_a_source_nothing_is_noticed_and_a_strong_one_is() -> None:
-    clean = run(NANO, BY_NAME["none"], 4, 600.0)
+    five = Setting("nano", "resnet18", (8, 16, 32, 64, 128))
+    clean = run(five, BY_NAME["none"], 5, 600.0)
     assert (clean.expected, clean.noticed_s, clean.remeasured) == (False, None, 0)
     assert clean.verdict == "rightly ignored"
-    busy = run(NANO, BY_NAME["memory contention"], 3, 600.0)
+    busy = run(five, BY_NAME["memory contention"], 5, 600.0)
     assert busy.expected
     assert busy.verdict == "detected"
     assert busy.noticed_s is not None
