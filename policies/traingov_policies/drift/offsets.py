@@ -18,9 +18,21 @@ MOST = 0.25  # a larger difference is no manner of a job
 
 
 def offset_of(lut: Lut, point: OperatingPoint) -> tuple[float, float] | None:
-    """ln(training / table) of time and power at ``point``, None where it is not known (or is no pair of numbers)."""
+    """ln(training / table) of time and power at ``point``; where it is not known, the mean of where it is.
+
+    None where no job has trained by this table yet.
+    """
     known = lut.conditions.get(_KEY)
-    pair = known.get(_name(point)) if isinstance(known, dict) else None
+    if not isinstance(known, dict):
+        return None
+    own = _pair(known.get(_name(point)))
+    if own is not None:
+        return own
+    pairs = [pair for value in known.values() if (pair := _pair(value)) is not None]
+    return (sum(t for t, _ in pairs) / len(pairs), sum(p for _, p in pairs) / len(pairs)) if pairs else None
+
+
+def _pair(pair: object) -> tuple[float, float] | None:
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
         return None
     time, power = pair

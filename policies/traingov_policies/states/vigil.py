@@ -26,7 +26,9 @@ _BATCH_CHANGES_S = 1.0  # what going to another batch size and back costs beside
 _LEAST_SD = 0.005
 _LOOK_S = 1.0  # between two looks for a point to probe
 _DEBT = 2.0  # probes that a suspicion may be ahead of the budget
-_CALIBRATION_BLOCKS = 25  # seconds
+_CALIBRATION_BLOCKS = 10  # seconds
+_ALIKE = 0.03
+_OVERLAP = 0.10  # so much faster may a job train than its points were measured
 _CONFIRMED_BLOCKS = 60  # seconds after which a stored table is said to hold
 
 
@@ -57,6 +59,7 @@ class Vigil:
         self._begun_s: float | None = None
         self._next_s = 0.0
         self._unsaid = not self._fresh
+        self._strange: set[OperatingPoint] = set()
 
     def settle(self, choice: Choice, why: str, ctx: Context) -> None:
         """A choice was made (``why``): a probe under way is given up; rivals are its rivals."""
@@ -90,7 +93,7 @@ class Vigil:
             return None
         if isinstance(event, StepsReported) and event.job == self._job.name:
             alarm = here.steps(event)
-            if self._fresh and offset_of(self.lut, here.point) is None:
+            if offset_of(self.lut, here.point) is None and here.point not in self._strange:
                 self._calibrate(here, ctx)
                 return None
             if alarm is not None:
@@ -140,15 +143,23 @@ class Vigil:
         return watch
 
     def _calibrate(self, here: Watch, ctx: Context) -> None:
-        """The table is new: what training differs by from it is no drift. Kept with the table for later jobs."""
+        """What training differs by from a new table is no drift. Kept with the table for later jobs.
+
+        Of a stored table that no job has trained by, the same is taken where it looks like what overlap does: a little
+        faster, at about the same power.
+        """
         live = here.live()
         if live is None or here.blocks < _CALIBRATION_BLOCKS:
             return
-        if max(abs(live.time), abs(live.power or 0.0)) > MOST:
-            self._fresh = False  # that is no manner of the job
+        time, power = live.time, live.power or 0.0
+        usual = max(abs(time), abs(power)) <= MOST
+        if not self._fresh:
+            usual = -_OVERLAP <= time <= _ALIKE and abs(power) <= _ALIKE
+        if not usual:
+            self._strange.add(here.point)
             return
-        here.calibrate(live.time, live.power or 0.0)
-        self._job.lut = self.lut = with_offset(self.lut, here.point, live.time, live.power or 0.0)
+        here.calibrate(time, power)
+        self._job.lut = self.lut = with_offset(self.lut, here.point, time, power)
         ctx.out.append(PersistLut(self.lut, self._job.name))
 
     def _say_confirmed(self, here: Watch, ctx: Context) -> None:
