@@ -29,7 +29,11 @@ _MODULES = {
     "probing": ("drift_probing", "probing_figures"),
     "partial": ("drift_partial", "partial_figures"),
 }
-_QUICK: dict[str, dict[str, Any]] = {"detector": {"hours": 30.0, "shifts": 100}, "partial": {"cases": 2}}
+_QUICK: dict[str, dict[str, Any]] = {
+    "detector": {"hours": 30.0, "shifts": 100},
+    "probing": {"cases": 2},
+    "partial": {"cases": 2},
+}
 _QUICK_SOURCES = ("none", "memory contention", "power mode")
 
 

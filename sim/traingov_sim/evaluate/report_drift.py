@@ -87,8 +87,15 @@ def _rows(console: Console, title: str, rows: list[dict[str, Any]]) -> None:
     for key in rows[0]:
         table.add_column(key, justify="right")
     for row in rows:
-        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()))
+        table.add_row(*map(_short, row.values()))
     console.print(table)
+
+
+def _short(value: Any) -> str:
+    """A figure, or the median and 95 % of a distribution."""
+    if isinstance(value, dict) and "median" in value:
+        return f"{value['median']:.4g} (95 % {value['p95']:.4g})"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(console: Console, title: str, data: dict[str, Any]) -> None:
