@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from traingov_policies.following import FollowSettings
 from traingov_policies.drift.settings import DriftSettings
+from traingov_policies.following import FollowSettings
 from traingov_policies.guarding.options import GuardSettings
 from traingov_policies.idling import IdleSettings
 from traingov_policies.search.options import SearchSettings

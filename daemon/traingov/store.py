@@ -108,7 +108,7 @@ class LutStore:
         self._tables[self.path(board, signature)] = lut
 
     def archive(self, board: Board, signature: str, lut: Lut, why: str, most: int) -> None:
-        """Keep an old table under history/, beside the one in use; of each workload the newest ``most``. Raises OSError.
+        """Keep an old table under history/, beside those in use; of a workload the newest ``most``. Raises OSError.
 
         Its ``conditions["replaced"]`` says why it was replaced.
         """

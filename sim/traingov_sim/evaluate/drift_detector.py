@@ -134,4 +134,5 @@ def delays(
 def _poisson_upper(count: int) -> float:
     """The largest mean for which so few events have a chance of 5 % (Wilson and Hilferty; within 1 %): 3.0 for none."""
     n = count + 1
-    return n * (1 - 1 / (9 * n) + 1.645 / (3 * n**0.5)) ** 3
+    root = 1 - 1 / (9 * n) + 1.645 / (3 * float(n) ** 0.5)
+    return float(n * root**3)
