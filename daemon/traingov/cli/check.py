@@ -25,6 +25,8 @@ from traingov_policies.tree import SCHEMA as TREE
 from traingov_policies.tree import Tree
 
 from ..config import ConfigError, load_config
+from ..device.boardtree import SCHEMA as BOARD_TREE
+from ..device.boardtree import BoardTree
 from ..telemetry.rails import SCHEMA as BOARD
 from ..telemetry.rails import RailTableError, check_board_file
 from .errors import WrongInput, read_json
@@ -34,6 +36,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     RELATION: RelationVector.from_json,
     TREE: Tree.from_json,
     CURVE: Curve.from_json,
+    BOARD_TREE: BoardTree.from_json,
 }
 _BOARD_LINE = re.compile(r"^schema:\s*[\"']?traingov\.board/", re.MULTILINE)
 _SCHEMAS = Path(__file__).parents[1] / "schemas"

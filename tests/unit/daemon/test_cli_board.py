@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traingov.cli.board import group, tegrastats_lines
+from traingov.cli.check import check
+from traingov.cli.errors import WrongInput
 from traingov_sim.board.boardspec import load_board, noiseless
 from traingov_sim.board.physics import VirtualBoard
 from traingov_sim.board.tegrastats_text import TegrastatsText
@@ -91,6 +93,16 @@ def test_a_folder_that_is_no_recording_is_one_clear_line(tmp_path: Path) -> None
     assert "tree.json: cannot be read" in done.output
     (tmp_path / "tree.json").write_text('{"schema": "other"}')
     assert "must be traingov.boardtree/1" in run("read", tmp_path).output
+
+
+def test_check_knows_a_recorded_board_and_names_what_is_wrong_with_one(tmp_path: Path) -> None:
+    path = FOLDER / "nano/tree.json"
+    assert check(str(path)) == "traingov.boardtree/1"
+    data = json.loads(path.read_text())
+    data["errors"]["/sys/x"] = "broken"
+    (tmp_path / "tree.json").write_text(json.dumps(data))
+    with pytest.raises(WrongInput, match=r"errors\./sys/x: 'broken' does not match"):
+        check(str(tmp_path / "tree.json"))
 
 
 def test_a_tegrastats_that_ends_or_says_nothing_does_not_keep_the_command() -> None:
