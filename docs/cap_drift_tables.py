@@ -25,9 +25,9 @@ def caps(data: dict[str, Any]) -> Iterator[str]:
     """Every board and series."""
     yield (
         "| series | board | above | steady | steady, not measuring | by telemetry | overshoot | settling "
-        "| guard ≤ 2 samples | lost | with one batch size | measuring |"
+        "| guard ≤ 2 samples | lost | by batch size, clock | with one batch size | measuring |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     order = list(dict.fromkeys(r["series"] for r in data["rows"]))
     for row in sorted(data["rows"], key=lambda r: order.index(r["series"])):
         yield "| " + " | ".join(cells(row)) + " |"

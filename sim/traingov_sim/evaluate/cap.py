@@ -113,6 +113,8 @@ def summary(setting: Setting, name: str, runs: Sequence[CapRun]) -> dict[str, An
             "largest": max(waits, default=None),
         },
         "lost_against_clairvoyant": round(share(lambda r: r.lost, lambda r: r.seconds), 5),
+        "lost_by_batch_size": round(share(lambda r: r.lost_by_batch, lambda r: r.seconds), 5),
+        "lost_by_clock": round(share(lambda r: r.lost_by_clock, lambda r: r.seconds), 5),
         "clairvoyant_with_one_batch_size_loses": round(share(lambda r: r.lost_staying, lambda r: r.seconds), 5),
         "batch_changes": sum(r.batch_changes for r in runs),
         "clairvoyant_batch_changes": sum(r.clairvoyant_changes for r in runs),

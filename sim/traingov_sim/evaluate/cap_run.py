@@ -102,6 +102,8 @@ class CapRun:
     settling_s: tuple[float, ...]
     latencies: tuple[int, ...]
     lost: float
+    lost_by_batch: float
+    lost_by_clock: float
     lost_staying: float
     clairvoyant_changes: int
     batch_changes: int
@@ -184,6 +186,7 @@ def _account(
     rates = 1 / truth.seconds / (1 + stalled)
     best, changes = best_progress(rates, truth.peak_w, caps, batch_change_s=spec.batch_change_s)
     staying, _ = best_progress(rates, truth.peak_w, caps, batch_change_s=spec.batch_change_s, stay=True)
+    by_batch, by_clock = _lost_by(trace, caps, begun.t_s, truth, rates)
     overshoot, steady_overshoot = power.overshoot_j()
     decisions = twin.decisions[begun.decisions :]
     batches = [m.batch_size for m in trace if m.batch_size is not None]
@@ -199,7 +202,8 @@ def _account(
         energy_j=twin.board.truth(twin.t_s).input_j - begun.joules,
         settling_s=tuple(power.settling_s()),
         latencies=tuple(latencies(twin, caps, begun.t_s, trace)),
-        lost=1 - progress / best, lost_staying=1 - staying / best, clairvoyant_changes=changes,
+        lost=1 - progress / best, lost_by_batch=by_batch, lost_by_clock=by_clock,
+        lost_staying=1 - staying / best, clairvoyant_changes=changes,
         batch_changes=sum(a != b for a, b in pairwise(batches)),
         measured=sum(d.kind == "measured" for d in decisions),
         guard_down=sum(d.kind == "guard-down" for d in decisions),
@@ -291,6 +295,28 @@ def latencies(twin: Twin, caps: CapSeries, begin_s: float, trace: list[Moment]) 
             lowest = moment.gpu_frequency_hz is not None and moment.gpu_frequency_hz <= floor_hz
             waiting = None if lowest else 0
     return found
+
+
+def _lost_by(
+    trace: list[Moment], caps: CapSeries, begin_s: float, truth: Truth, rates: Array
+) -> tuple[float, float]:  # fmt: skip
+    """Shares of the best progress at each moment that are lost by the batch size, and by its clock.
+
+    By the batch size: what its best clock below the cap lacks to the best point below it. By the clock: what the
+    present clock lacks to that. The rest of a loss is pauses: changes of the batch size, measuring at rest.
+    """
+    clocks = np.array(truth.clocks_hz)
+    seen = [m for m in trace if m.batch_size is not None and m.gpu_frequency_hz is not None]
+    i = np.array([truth.sizes.index(m.batch_size or 0) for m in seen], dtype=int)
+    hz = np.array([m.gpu_frequency_hz for m in seen], dtype=float)
+    j = np.array([int(np.abs(clocks - x).argmin()) for x in np.unique(hz)])[np.unique(hz, return_inverse=True)[1]]
+    levels = np.array([caps.at(m.t_s - begin_s) for m in seen])
+    caps_w, which = np.unique(levels, return_inverse=True)
+    fits = np.array([np.where(truth.peak_w < w, rates, rates.min(axis=1, keepdims=True)).max(axis=1) for w in caps_w])
+    at_batch = fits[which, i]
+    best = fits.max(axis=1)[which]
+    total = float(best.sum())
+    return float((best - at_batch).sum()) / total, float((at_batch - rates[i, j]).sum()) / total
 
 
 def _thin(

@@ -9,7 +9,7 @@ from rich.table import Table
 
 _NUMBERS = (
     *("series", "board", "above", "steady", "steady, not measuring", "by telemetry", "overshoot", "settling"),
-    *("guard ≤ 2 samples", "lost", "one batch size", "measuring"),
+    *("guard ≤ 2 samples", "lost", "by batch, clock", "one batch size", "measuring"),
 )
 
 
@@ -23,7 +23,8 @@ def print_cap(console: Console, result: dict[str, Any]) -> None:
     console.print(table)
     console.print(
         "Targets: steady ≤ 0.1 %, guard within 2 samples of a violated window, lost ≤ 2 % over a solar day.\n"
-        "lost: progress against one who knows the surface and every future cap; one batch size: what that one loses "
+        "lost: progress against one who knows the surface and every future cap (by batch, by clock); "
+        "one batch size: what that one loses "
         "with the clock alone."
     )
 
@@ -43,6 +44,7 @@ def cells(r: dict[str, Any]) -> list[str]:
         "—" if settling is None else f"{settling['median']:.1f} s, 95 % {settling['p95']:.1f} s",
         within,
         f"{100 * r['lost_against_clairvoyant']:.1f} %",
+        f"{100 * r['lost_by_batch_size']:.1f}, {100 * r['lost_by_clock']:.1f} %",
         f"{100 * r['clairvoyant_with_one_batch_size_loses']:.1f} %",
         f"{100 * r['measuring_share_of_time']:.1f} %",
     ]
