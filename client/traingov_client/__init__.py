@@ -14,11 +14,11 @@
 Training never waits for the daemon and never fails because of it: without one, all of this does nothing.
 """
 
-from .features import features_of
+from .features import features_of, signature_of
 from .job import Job
 from .registering import DEFAULT_SOCKET, register
 from .version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["DEFAULT_SOCKET", "Job", "__version__", "features_of", "register"]
+__all__ = ["DEFAULT_SOCKET", "Job", "__version__", "features_of", "register", "signature_of"]

@@ -85,9 +85,13 @@ class Job:
         """Samples trained so far, those given to ``register`` included."""
         return self._window.samples_done
 
-    def step(self, n: Optional[int] = None, seq_len_avg: Optional[float] = None) -> None:
-        """A training step of ``n`` samples (default: the batch size) is done; ``seq_len_avg``: their mean length."""
-        if self._window.add(self._batch if n is None else n, seq_len_avg):
+    def step(self, n: Optional[int] = None, seq_len_avg: Optional[float] = None, micro_batches: int = 1) -> None:
+        """A training step of ``n`` samples (default: the batch size) is done; ``seq_len_avg``: their mean length.
+
+        With gradient accumulation, call it once an optimizer step, with the samples of its ``micro_batches`` batches: a
+        window then holds whole optimizer steps.
+        """
+        if self._window.add(self._batch * micro_batches if n is None else n, seq_len_avg, micro_batches):
             self._edge()
 
     def seq_len(self, mean: float, n: Optional[int] = None) -> None:

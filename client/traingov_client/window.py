@@ -45,9 +45,9 @@ class Window:
         """The samples so far without those of the open window, which are still to be reported."""
         return self._done
 
-    def add(self, n: int, seq_len_avg: Optional[float]) -> bool:
-        """Count a step of ``n`` samples. True when the window is full."""
-        self._steps += 1
+    def add(self, n: int, seq_len_avg: Optional[float], steps: int = 1) -> bool:
+        """Count ``steps`` steps of ``n`` samples in all. True when the window is full."""
+        self._steps += steps
         self._samples += n
         if seq_len_avg is not None:
             self._length_sum += seq_len_avg * n
