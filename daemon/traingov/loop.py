@@ -78,8 +78,9 @@ class Loop:
         self._keeper = Keeper()
         self._old_tables = settings.drift.history
         self.history = Scribe(
-            config.state_dir / "history.sqlite", self.ledger, settings, config.cap, keep=self._keeper.keep
-        )
+            config.state_dir / "history.sqlite", self.ledger, settings, config.cap, keep=self._keeper.keep,
+            root=None if config.root == "/" else config.root,
+        )  # fmt: skip
         self._health = HealthWorker(SystemFiles(config.root), self._fares, clock)
         self._absent: tuple[str, ...] = ()
         self._busy = False
@@ -158,10 +159,10 @@ class Loop:
         self.ledger.see(event)
         self.counts.see(event)
         answer = self.governor.handle(event)
-        if not isinstance(event, ev.Sample):
+        if isinstance(event, ev.Sample):
+            self.history.sample(event, answer)
+        else:
             self.history.see(event, answer, self.board, self.signatures)
-        elif answer:
-            self.history.decide(answer, event.t_s)
         recorder = self._recorder
         if recorder is not None:
             recorder.event(event)

@@ -219,7 +219,7 @@ class TimeAbove:
     ``limit_w`` may be changed or set to None (no limit: the time counts neither as above nor as judged).
     """
 
-    __slots__ = ("_last_t", "above_s", "judged_s", "limit_w", "overshoot_j", "window", "worst_w")
+    __slots__ = ("_last_t", "above_s", "judged_s", "limit_w", "mean_w", "overshoot_j", "window", "worst_w")
 
     def __init__(self, limit_w: float | None, window_s: float = 1.0, coverage: float = 0.8) -> None:
         self.limit_w = limit_w
@@ -228,6 +228,7 @@ class TimeAbove:
         self.judged_s = 0.0
         self.overshoot_j = 0.0
         self.worst_w: float | None = None
+        self.mean_w: float | None = None  # of the window that ends at the newest sample
         self._last_t: float | None = None
 
     def add(self, t_s: float, power_w: float | None) -> None:
@@ -237,7 +238,7 @@ class TimeAbove:
             return
         self.window.add(t_s, power_w)
         self._last_t = t_s
-        mean = self.window.value
+        mean = self.mean_w = self.window.value
         if before is None or mean is None or power_w is None or self.limit_w is None:
             return
         elapsed = min(t_s - before, self.window.window_s)

@@ -214,6 +214,11 @@ class Ledger:
         """The accounts of all running jobs up to ``now_s``."""
         return [self.summary(job, now_s) for job in self._accounts]
 
+    @property
+    def window_mean_w(self) -> float | None:
+        """Mean input power over the cap's window (1 s without a cap) up to the newest sample; None: not covered."""
+        return self._above.mean_w
+
     def cap_account(self) -> CapAccount:
         """How the window means of all samples so far lay to the caps that were in force."""
         totals = self._totals()

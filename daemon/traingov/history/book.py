@@ -1,6 +1,7 @@
 """The loop's side of the history: follows events and actions, and gives records of the runs. No disk here.
 
-Samples, by far the most frequent events, are not looked at: energies are differences of the ledger's counters.
+Energies are differences of the ledger's counters. Samples, by far the most frequent events, cost a few additions,
+for the timeline.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from traingov_policies import actions as act
 from traingov_policies import events as ev
 from traingov_policies.ledger import JobSummary, Ledger
 from traingov_policies.values import Board, Cap, Objective, PolicyName
+from traingov_policies.wording import sentences
 
-from .records import CapUse, Choice, PointUse, Run
+from .records import CapUse, Choice, Notice, PointUse, Run
+from .trail import Second, Trail
 
 _MOST_CHOICES = 500  # of one run; a guard that works all day must not fill the memory
 _MOST_CAPS = 100
+_MOST_NOTICES = 200
+_SILENCE_S = 1.0
 _RATE_S = 30.0  # samples a second are told over so long
 _RATE_WINDOWS = 64
 
@@ -56,6 +61,8 @@ class _Account:
     uses: dict[tuple[int, int | None], _Use] = field(default_factory=dict)
     caps: deque[CapUse] = field(default_factory=lambda: deque(maxlen=_MOST_CAPS))
     choices: deque[Choice] = field(default_factory=lambda: deque(maxlen=_MOST_CHOICES))
+    notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=_MOST_NOTICES))
+    trail: Trail = field(default_factory=Trail)
     decided: int = 0
     guard_steps: int = 0
     idle: bool = False
@@ -69,12 +76,16 @@ class Book:
     """
 
     def __init__(
-        self, ledger: Ledger, policy: PolicyName, objective: Objective, cap: Cap | None, wall: Callable[[], float]
-    ) -> None:
+        self, ledger: Ledger, policy: PolicyName, objective: Objective, cap: Cap | None, wall: Callable[[], float],
+        *, root: str | None = None,
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._policy, self._objective = policy, objective
         self._cap, self._cap_source = cap, "configuration"
         self._wall = wall
+        self._root = root
+        self._second = Second()
+        self._holding: dict[str, str] = {}  # conditions
         self._accounts: dict[str, _Account] = {}
         self._ours = False  # whether the clock is held by us
         self._clock_hz: int | None = None
@@ -96,10 +107,18 @@ class Book:
 
     def registered(self, event: ev.JobRegistered, signature: str, board: Board) -> None:
         """A job begins. The ledger has seen its registration."""
+        self._turn(event.t_s)
         mark = self._now(event.t_s)
         account = _Account(event, signature, board, self._wall(), mark, mark, event.batch_size)
         account.caps.append(self._cap_use(account.started_s))
+        account.notices.extend(Notice(account.started_s, name, text) for name, text in self._holding.items())
         self._accounts[event.job] = account
+
+    def sample(self, sample: ev.Sample) -> None:
+        """Take a sample, after the ledger."""
+        if sample.t_s >= self._second.until_s:
+            self._turn(sample.t_s)
+        self._second.add(sample, self._ledger.window_mean_w)
 
     def see(self, event: ev.Event) -> None:
         """Take an event that is no sample, after the ledger."""
@@ -138,6 +157,10 @@ class Book:
                     account.idle = idle
                 case act.Decided():
                     self._decided(action)
+                case act.RaiseCondition(name, text):
+                    self._notice(name, text)
+                case act.ClearCondition(name):
+                    self._notice(name, None)
 
     def record(self, job: str, now_s: float) -> Run:
         """A running job's record up to ``now_s``. Raises KeyError."""
@@ -147,9 +170,11 @@ class Book:
 
     def ended(self, event: ev.JobEnded) -> Run | None:
         """The record of the job that has just ended; None for one that was not running."""
-        account = self._accounts.pop(event.job, None)
-        if account is None:
+        if event.job not in self._accounts:
             return None
+        self._turn(event.t_s)
+        account = self._accounts.pop(event.job)
+        account.trail.end()
         self._to(account, event.t_s, account.batch_size)
         return self._run(account, self._ledger.ended[-1], event.reason)
 
@@ -169,6 +194,7 @@ class Book:
     # -- inside --------------------------------------------------------------------------------------------------
     def _decided(self, action: act.Decided) -> None:
         at_s = self._wall()
+        reasons = "\n".join(sentences(action.detail)) if action.kind == "joint" and action.detail else None
         for name, account in self._accounts.items():
             if action.job not in (None, name):
                 continue
@@ -176,7 +202,33 @@ class Book:
             account.guard_steps += action.kind in ("guard-down", "guard-up")
             point = action.point
             batch, clock = (None, None) if point is None else (point.batch_size, point.gpu_frequency_hz)
-            account.choices.append(Choice(account.decided, at_s, action.kind, action.text, batch, clock))
+            account.choices.append(Choice(account.decided, at_s, action.kind, action.text, batch, clock, reasons))
+
+    def _notice(self, name: str, text: str | None) -> None:
+        if text is None:
+            self._holding.pop(name, None)
+        else:
+            self._holding[name] = text
+        notice = Notice(self._wall(), name, text)
+        for account in self._accounts.values():
+            account.notices.append(notice)
+
+    def _turn(self, now_s: float) -> None:
+        """The present second of the timeline ends, and another begins. A silence is a stretch of its own."""
+        second = self._second
+        if now_s > second.until_s + _SILENCE_S > float("-inf"):
+            self._close(second.until_s)
+            second.begin(second.until_s)
+        self._close(now_s)
+        second.begin(now_s)
+
+    def _close(self, now_s: float) -> None:
+        second, cap_w = self._second, None if self._cap is None else self._cap.power_w
+        for account in self._accounts.values():
+            if now_s <= max(account.first.t_s, second.since_s):
+                continue
+            began_s, batch = account.first.t_s, account.batch_size
+            account.trail.add(second.span(began_s, now_s, cap_w=cap_w, clock_hz=self._clock_hz, batch_size=batch))
 
     def _clock(self, hz: int | None, now_s: float) -> None:
         if hz == self._clock_hz:
@@ -234,5 +286,6 @@ class Book:
                 PointUse(batch, hz, use.time_s, use.samples, use.steps, use.input_j, use.compute_j)
                 for (batch, hz), use in account.uses.items()
             ),
-            caps=tuple(account.caps), choices=tuple(account.choices),
+            caps=tuple(account.caps), choices=tuple(account.choices), notices=tuple(account.notices),
+            spans=tuple(account.trail.spans), merges=account.trail.merges, root=self._root,
         )  # fmt: skip

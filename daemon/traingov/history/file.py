@@ -40,6 +40,7 @@ class HistoryFile:
         self._begun = False
         self._waiting: dict[tuple[str, float], Run] = {}
         self._saved: dict[tuple[str, float], int] = {}  # the number of the last choice on disk
+        self._drawn: dict[tuple[str, float], tuple[int, int]] = {}  # merges and number of the spans on disk
         self._said: str | None = None
 
     def begin(self) -> None:
@@ -102,6 +103,7 @@ class HistoryFile:
         connection = sqlite3.connect(self.path, timeout=2.0, isolation_level=None, check_same_thread=False)
         self._connection = connection
         self._saved.clear()
+        self._drawn.clear()
         connection.execute("PRAGMA cache_size = -256")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table, or it has no effect
         if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
@@ -124,7 +126,7 @@ class HistoryFile:
         connection.execute("BEGIN IMMEDIATE")
         try:
             number = _put_run(connection, run)
-            for table in ("points", "caps"):
+            for table in ("points", "caps", "notices"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
             connection.executemany(
                 "INSERT INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -135,10 +137,14 @@ class HistoryFile:
                 "INSERT INTO caps VALUES (?, ?, ?, ?, ?, ?)",
                 [(number, iso(c.at_s), c.power_w, c.window_s, c.burst_w, c.source) for c in run.caps],
             )
+            connection.executemany(
+                "INSERT INTO notices VALUES (?, ?, ?, ?)", [(number, iso(n.at_s), n.name, n.text) for n in run.notices]
+            )
+            self._save_spans(key, number, run)
             saved = self._saved.get(key, 0)
             connection.executemany(
-                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(number, c.number, iso(c.at_s), c.kind, c.text, c.batch_size, c.gpu_frequency_hz)
+                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(number, c.number, iso(c.at_s), c.kind, c.text, c.batch_size, c.gpu_frequency_hz, c.reasons)
                  for c in run.choices if c.number > saved],
             )  # fmt: skip
             if run.choices:  # what fell out of memory falls out of the file
@@ -150,9 +156,23 @@ class HistoryFile:
             raise
         if run.end_reason is None:
             self._saved[key] = run.choices[-1].number if run.choices else 0
+            self._drawn[key] = run.merges, len(run.spans)
         else:
             self._saved.pop(key, None)
+            self._drawn.pop(key, None)
             self._prune()
+
+    def _save_spans(self, key: tuple[str, float], number: int, run: Run) -> None:
+        """Add the timeline's new stretches: each is written once, and all anew only when they were merged."""
+        merges, count = self._drawn.get(key, (-1, 0))
+        if merges != run.merges:
+            self._connection.execute("DELETE FROM timeline WHERE run = ?", (number,))
+            count = 0
+        self._connection.executemany(
+            "INSERT INTO timeline VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(number, place, s.start_s, s.width_s, s.readings, s.power_w, s.least_w, s.most_w, s.window_w, s.cap_w,
+              s.low_hz, s.high_hz, s.batch_size) for place, s in enumerate(run.spans[count:], count)],
+        )  # fmt: skip
 
     def _prune(self) -> None:
         """Forget the oldest ended runs until the file is within its bounds."""
@@ -161,6 +181,12 @@ class HistoryFile:
         over = connection.execute("SELECT count(*) FROM runs").fetchone()[0] - self._most_runs
         if over > 0:
             connection.execute(f"DELETE FROM runs WHERE run IN ({ended} ?)", (over,))
+        while self._bytes() > self._most_bytes:  # timelines of old runs go before the runs
+            drawn = "SELECT DISTINCT run FROM timeline ORDER BY run LIMIT"
+            count = connection.execute("SELECT count(DISTINCT run) FROM timeline").fetchone()[0]
+            if count <= 1:
+                break
+            connection.execute(f"DELETE FROM timeline WHERE run IN ({drawn} ?)", (max(1, count // 20),))
         while self._bytes() > self._most_bytes:
             count = connection.execute("SELECT count(*) FROM runs WHERE ended_at IS NOT NULL").fetchone()[0]
             if count <= 1:
@@ -212,7 +238,7 @@ def _put_run(connection: Any, run: Run) -> int:
         "elapsed_s": run.elapsed_s, "samples": run.samples, "steps": run.steps,
         "input_energy_j": run.input_energy_j, "compute_energy_j": run.compute_energy_j,
         "above_cap_s": run.above_cap_s, "judged_s": run.judged_s, "gap_s": run.gap_s, "shared": run.shared,
-        "guard_steps": run.guard_steps,
+        "guard_steps": run.guard_steps, "root": run.root,
     }  # fmt: skip
     key = (run.job, values["started_at"])
     changes = ", ".join(f"{name} = ?" for name in values)

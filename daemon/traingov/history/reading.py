@@ -79,13 +79,13 @@ def runs(
 
 
 def details(connection: sqlite3.Connection, run: int) -> dict[str, list[dict[str, Any]]]:
-    """A run's points, caps and choices, each in the order in which they came."""
+    """A run's points, caps, choices and notices (conditions), each in the order in which they came."""
     return {
         table: [
             {key: row[key] for key in row.keys() if key != "run"}  # noqa: SIM118  a Row iterates over its values
             for row in connection.execute(f"SELECT * FROM {table} WHERE run = ? ORDER BY {order}", (run,))
         ]
-        for table, order in (("points", "rowid"), ("caps", "rowid"), ("choices", "number"))
+        for table, order in (("points", "rowid"), ("caps", "rowid"), ("choices", "number"), ("notices", "rowid"))
     }
 
 

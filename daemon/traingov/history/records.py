@@ -45,6 +45,39 @@ class Choice:
     text: str
     batch_size: int | None
     gpu_frequency_hz: int | None
+    reasons: str | None = None
+    """Why, a sentence a line, as ``traingov explain`` says it; None where the text says all."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A condition that holds with ``text`` from ``at_s`` on; ``text`` None: no longer."""
+
+    at_s: float
+    name: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a run, from ``start_s`` (seconds since it began) for ``width_s``.
+
+    Input power is the mean, least and largest of the ``readings`` that came, all None without one; ``window_w`` is the
+    largest mean over the cap's window; ``cap_w`` and ``batch_size`` are those at the stretch's end; the clock is the
+    lowest and the highest that telemetry showed (or, where it shows none, the one that was set).
+    """
+
+    start_s: float
+    width_s: float
+    readings: int
+    power_w: float | None
+    least_w: float | None
+    most_w: float | None
+    window_w: float | None
+    cap_w: float | None
+    low_hz: int | None
+    high_hz: int | None
+    batch_size: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +87,8 @@ class Run:
     ``samples_done`` is the progress that it brought; ``samples`` and ``steps`` are those of this run. Of
     ``judged_s`` seconds under a cap the window mean lay above it for ``above_cap_s``. ``gap_s`` seconds could not be
     integrated: energies are lower bounds then. ``shared``: another job ran in the meantime.
+    ``spans`` are its timeline; they were merged ``merges`` times so that they stay few. ``root``: the folder that stood
+    for / when the board was read (a virtual board's); None for the machine's own files.
     """
 
     job: str
@@ -84,3 +119,7 @@ class Run:
     points: tuple[PointUse, ...] = ()
     caps: tuple[CapUse, ...] = ()
     choices: tuple[Choice, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    spans: tuple[Span, ...] = ()
+    merges: int = 0
+    root: str | None = None

@@ -43,6 +43,22 @@ STEPS: tuple[str, ...] = (
         PRIMARY KEY (run, number)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE runs ADD COLUMN root TEXT;
+    ALTER TABLE choices ADD COLUMN reasons TEXT;
+    CREATE TABLE notices (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        at TEXT NOT NULL, name TEXT NOT NULL, text TEXT
+    );
+    CREATE INDEX notices_of_run ON notices (run);
+    CREATE TABLE timeline (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        number INTEGER NOT NULL, start_s REAL NOT NULL, width_s REAL NOT NULL, readings INTEGER NOT NULL,
+        power_w REAL, least_w REAL, most_w REAL, window_w REAL, cap_w REAL,
+        low_hz INTEGER, high_hz INTEGER, batch_size INTEGER NOT NULL,
+        PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

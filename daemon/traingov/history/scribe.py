@@ -27,9 +27,9 @@ class Scribe:
 
     def __init__(
         self, path: Path, ledger: Ledger, settings: Settings, cap: Cap | None, *, keep: Keep,
-        wall: Callable[[], float] = time.time,
+        wall: Callable[[], float] = time.time, root: str | None = None,
     ) -> None:  # fmt: skip
-        self.book = Book(ledger, settings.policy, settings.objective, cap, wall)
+        self.book = Book(ledger, settings.policy, settings.objective, cap, wall, root=root)
         self._file = HistoryFile(path)
         self._keep = keep
         self._next_s = 0.0
@@ -57,6 +57,12 @@ class Scribe:
             self._next_s = event.t_s + _EVERY_S
             for job in self.book.jobs:
                 self._write(self.book.record(job, event.t_s))
+
+    def sample(self, sample: ev.Sample, answer: list[act.Action]) -> None:
+        """Take a sample, and the governor's answer to it. The ledger has seen the sample."""
+        self.book.sample(sample)
+        if answer:
+            self.book.carry_out(answer, sample.t_s)
 
     def decide(self, answer: list[act.Action], now_s: float) -> None:
         """Take the governor's answer to any event, a sample as well."""

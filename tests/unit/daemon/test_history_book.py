@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from traingov.history.book import Book
+from traingov.history.records import Run
+from traingov.history.trail import MOST_SPANS
 from traingov_policies import actions as act
 from traingov_policies import events as ev
 from traingov_policies.ledger import Ledger
@@ -19,13 +21,18 @@ class Desk:
     def __init__(self, cap: Cap | None = None) -> None:
         self.ledger = Ledger(0.01, cap)
         self.wall_s = 1_000.0
+        self.runs: list[Run] = []
         self.book = Book(self.ledger, PolicyName.JOINT, Objective.TIME, cap, lambda: self.wall_s)
 
     def feed(self, event: ev.Event, *answer: act.Action) -> None:
         self.ledger.see(event)
         if isinstance(event, ev.JobRegistered):
             self.book.registered(event, f"{event.job}-sig", BOARD)
-        elif not isinstance(event, ev.Sample):
+        elif isinstance(event, ev.Sample):
+            self.book.sample(event)
+        elif isinstance(event, ev.JobEnded):
+            self.runs += [run] if (run := self.book.ended(event)) is not None else []
+        else:
             self.book.see(event)
         self.book.carry_out(answer, event.t_s)
 
@@ -87,8 +94,7 @@ def test_a_wall_clock_that_jumps_changes_no_duration() -> None:
     registered(desk, t_s=10.0)
     desk.wall_s -= 86_400.0
     desk.feed(ev.JobEnded(15.0, "j", "end"))
-    run = desk.book.ended(ev.JobEnded(15.0, "j", "end"))
-    assert run is not None
+    [run] = desk.runs
     assert (run.elapsed_s, run.started_s, run.ended_s) == (pytest.approx(5.0), 1_000.0, -85_400.0)
 
 
@@ -149,3 +155,56 @@ def test_time_and_energy_of_an_idle_span_go_to_no_point() -> None:
     assert point.time_s == pytest.approx(2)
     assert point.samples == 128
     assert point.input_energy_j == pytest.approx(8.0, rel=0.02)
+
+
+def test_the_timeline_holds_each_second_with_its_least_mean_and_largest_reading() -> None:
+    desk = Desk(Cap(5.0))
+    registered(desk)
+    for n in range(201):  # 3 W and 5 W in turn for a second, then 4 W
+        desk.feed(
+            ev.Sample(n / 100, (3.0 if n % 2 else 5.0) if n < 100 else 4.0, gpu_frequency_hz=100 if n < 150 else 200)
+        )
+    run = desk.book.record("j", 2.0)
+    assert [(s.start_s, s.readings) for s in run.spans] == [(0.0, 100), (1.0, 100)]
+    first, second = run.spans
+    assert (first.least_w, first.power_w, first.most_w) == (3.0, pytest.approx(4.0), 5.0)
+    assert (second.least_w, second.most_w) == (4.0, 4.0)
+    assert (second.low_hz, second.high_hz) == (100, 200)
+    assert second.window_w == pytest.approx(4.0, abs=0.05)
+    assert {s.cap_w for s in run.spans} == {5.0}
+
+
+def test_a_silence_is_a_stretch_without_power_and_not_a_long_second() -> None:
+    desk = Desk()
+    registered(desk)
+    desk.sample(0.0, 0.5, 4.0)
+    desk.sample(60.0, 61.5, 4.0)
+    spans = desk.book.record("j", 61.5).spans
+    assert [(s.start_s, s.width_s, s.readings > 0) for s in spans] == [
+        (0.0, 1.0, True), (1.0, 59.0, False), (60.0, pytest.approx(1.0), True),
+    ]  # fmt: skip
+    assert (spans[1].power_w, spans[1].most_w) == (None, None)
+
+
+def test_a_day_of_seconds_becomes_few_stretches_that_keep_every_peak() -> None:
+    desk = Desk()
+    registered(desk)
+    for n in range(86_400):
+        desk.feed(ev.Sample(n + 0.5, 9.0 if n in (12_345, 80_000) else 4.0))
+    desk.feed(ev.JobEnded(86_400.0, "j"))
+    run = desk.runs[-1]
+    assert MOST_SPANS // 2 <= len(run.spans) < MOST_SPANS
+    assert sum(s.most_w == 9.0 for s in run.spans) == 2
+    assert sum(s.width_s for s in run.spans) == pytest.approx(86_400, abs=2)
+    assert sum(s.readings for s in run.spans) == 86_400
+    assert max(s.width_s for s in run.spans) < 130
+
+
+def test_conditions_are_kept_and_one_that_held_before_a_job_is_told_at_its_beginning() -> None:
+    desk = Desk()
+    desk.feed(ev.Tick(0.0), act.RaiseCondition("no-table", "why"))
+    registered(desk, t_s=1.0)
+    desk.wall_s = 1_002.0
+    desk.feed(ev.Tick(2.0), act.ClearCondition("no-table"))
+    notices = desk.book.record("j", 3.0).notices
+    assert [(n.at_s, n.name, n.text) for n in notices] == [(1_000.0, "no-table", "why"), (1_002.0, "no-table", None)]

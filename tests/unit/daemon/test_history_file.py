@@ -259,8 +259,9 @@ def test_every_column_of_the_file_is_explained_in_the_documentation(tmp_path: Pa
     connection = sqlite3.connect(tmp_path / "h.sqlite", isolation_level=None)
     migrate(connection)
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert {"runs", "points", "caps", "choices"} <= set(tables)
-    for table in ("runs", "points", "caps", "choices"):
+    every = ("runs", "points", "caps", "choices", "notices", "timeline")
+    assert set(every) <= set(tables)
+    for table in every:
         for column in connection.execute(f"PRAGMA table_info({table})"):
             assert f"`{column[1]}`" in rows[table], f"{table}.{column[1]}"
     connection.close()
