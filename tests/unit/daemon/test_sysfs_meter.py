@@ -47,7 +47,7 @@ def orin_nano(root: Path, number: int = 4) -> str:
         root, real, name="ina3221", in1_label="VDD_IN", in1_input=5000, curr1_input=1000, curr1_max=7784,
         in2_label="VDD_CPU_GPU_CV", in2_input=4900, curr2_input=200, in3_label="VDD_SOC", in3_input=4900,
         curr3_input=300, in4_input=5, in5_input=1, in6_input=1, in7_label="sum of shunt voltages", in7_input=8,
-        curr4_input=9,
+        curr7_input=9, curr4_input=9,
     )  # fmt: skip
     put(root, "sys/devices/platform/bus@0/c240000.i2c/i2c-1/1-0040", name="ina3221")
     link(root, "sys/bus/i2c/drivers/ina3221/1-0040", "sys/devices/platform/bus@0/c240000.i2c/i2c-1/1-0040")
