@@ -3,8 +3,8 @@
     python examples/huggingface_trainer.py --steps 200
 
 A small BERT, made here and not downloaded, learns the topic of texts that the script makes, on a GPU where there is
-one. What makes it a governed job is (1). Where TRAINGOV_SIM_GPU names a virtual board, each step also passes through its
-emulated GPU.
+one. What makes it a governed job is (1). Where TRAINGOV_SIM_GPU names a virtual board, each step also passes through
+its emulated GPU.
 """
 
 from __future__ import annotations

@@ -24,13 +24,14 @@ def features_of(model: Any) -> Dict[str, Union[str, int]]:
     config = getattr(model, "config", model)
     found: Dict[str, Union[str, int]] = {}
     layers, hidden = _number(config, _LAYERS), _number(config, _HIDDEN)
-    for name in _TEXT_PARTS:
+    module = hasattr(config, "named_modules")
+    for name in () if module else _TEXT_PARTS:
         part = _get(config, name)
         if part is not None and not isinstance(part, (str, int, float)):
             layers = layers if layers is not None else _number(part, _LAYERS)
             hidden = hidden if hidden is not None else _number(part, _HIDDEN)
-    if layers is None and hidden is None and config is model:
-        layers, hidden = _blocks(model)
+    if module and (layers is None or hidden is None):
+        layers, hidden = _blocks(config)
     if layers is not None:
         found["layers"] = layers
     if hidden is not None:
@@ -79,8 +80,6 @@ def _unwrapped(model: Any) -> Any:
 
 def _blocks(model: Any) -> List[Optional[int]]:
     """Number and width of a module's blocks with attention: [layers, hidden size], each None where it is not clear."""
-    if not hasattr(model, "named_modules"):
-        return [None, None]
     blocks: Dict[str, int] = {}
     widths = set()
     for name, module in model.named_modules():
