@@ -1,6 +1,6 @@
 """Writes a recording: one JSON object a line, by a thread of its own, so that the loop never waits for the disk.
 
-First the header (board, settings, cap), then events, actions and knob writes in the order in which they happened.
+First the header (board, settings, cap, and the folder that stood for / when the board was read), then events, actions and knob writes in the order in which they happened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _QUEUE = 20_000  # entries; some minutes of samples. Beyond it a stuck disk cost
 class Recorder:
     """Raises OSError at the start when ``path`` cannot be written; later errors end the recording with a message."""
 
-    def __init__(self, path: Path, board: Board, settings: Settings, cap: Cap | None) -> None:
+    def __init__(
+        self, path: Path, board: Board, settings: Settings, cap: Cap | None, *, root: str | None = None
+    ) -> None:
         if path.exists():  # the recording of the run before, perhaps of a crash: kept
             number = next(n for n in range(1, 10_000) if not path.with_name(f"{path.name}.{n}").exists())
             path.rename(path.with_name(f"{path.name}.{number}"))
@@ -35,7 +37,8 @@ class Recorder:
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_QUEUE)
         self._thread = threading.Thread(target=self._run, name="traingov-recorder", daemon=True)
         self._lost = 0
-        self.entry({"schema": SCHEMA, "board": encode(board), "settings": encode(settings), "cap": encode(cap)})
+        header = {"schema": SCHEMA, "board": encode(board), "settings": encode(settings), "cap": encode(cap)}
+        self.entry({**header, "root": root or "/"})
         self._thread.start()
 
     def event(self, event: Event) -> None:

@@ -103,7 +103,7 @@ async def _serve(config: Config, table: RailTable, record: Path | None, files: S
     if group_id(config.user_group) is None:
         log.warning("no group %s on this machine: only root and this user may register jobs", config.user_group)
     if record is not None:
-        recorders.append(Recorder(record, board, settings, config.cap))
+        recorders.append(Recorder(record, board, settings, config.cap, root=config.root))
     recorder = recorders[0] if recorders else None
     loop = Loop(config, settings, board, worker=worker, sampler=sampler, recorder=recorder, telemetry=telemetry.name)
     desk = Desk(config, loop)

@@ -22,6 +22,7 @@ _COMMANDS = {
     "profile": ("profile", "command"),
     "relation": ("relation", "group"),
     "replay": ("replay", "command"),
+    "report": ("report", "command"),
     "select": ("select", "command"),
     "service": ("service", "group"),
     "status": ("status", "command"),
