@@ -29,7 +29,7 @@ def caps(data: dict[str, Any]) -> None:
     fig, (top, middle, low) = plt.subplots(
         3, 1, figsize=(9, 6), sharex=True, constrained_layout=True, height_ratios=(2, 1, 1)
     )
-    top.plot(hours, power_w, color=BLUE, lw=0.5, label="input power, means of 0.5 s")
+    top.plot(hours, power_w, color=BLUE, lw=0.5, label="input power, means")
     top.step(hours, cap_w, where="post", color=RED, lw=1.0, label="cap")
     top.set_ylabel("W")
     top.legend(fontsize=8, loc="upper left")

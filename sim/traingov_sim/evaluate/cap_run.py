@@ -32,6 +32,7 @@ from .true_power import GRID_S, WINDOW, TruePower
 
 Array = NDArray[np.float64]
 CRITICAL_BATCH = 64
+PICTURE_ROWS = 2880
 PRELUDE_MOST_S = 900.0
 PRELUDE_INTERVAL_S = 0.05
 
@@ -322,18 +323,19 @@ def _lost_by(
 def _thin(
     trace: list[Moment], caps: CapSeries, begin_s: float
 ) -> tuple[tuple[float, float, float, int | None, int | None], ...]:
-    """Per half second: time, mean power, cap, clock, batch size."""
+    """Per half second, at most PICTURE_ROWS of them: time, mean power, cap, clock, batch size."""
+    step_s = max(0.5, caps.seconds / PICTURE_ROWS)
     out: list[tuple[float, float, float, int | None, int | None]] = []
     held: list[float] = []
-    edge = begin_s + 0.5
+    edge = begin_s + step_s
     for m in trace:
         if m.t_s >= edge and held:
             out.append(
-                (round(edge - begin_s, 1), round(float(np.mean(held)), 3), caps.at(edge - 0.25 - begin_s),
+                (round(edge - begin_s, 1), round(float(np.mean(held)), 3), caps.at(edge - step_s / 2 - begin_s),
                  m.gpu_frequency_hz, m.batch_size)
             )  # fmt: skip
             held = []
-            edge += 0.5
+            edge += step_s
         if m.input_power_w is not None:
             held.append(m.input_power_w)
     return tuple(out)
