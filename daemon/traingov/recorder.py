@@ -1,6 +1,7 @@
 """Writes a recording: one JSON object a line, by a thread of its own, so that the loop never waits for the disk.
 
-First the header (board, settings, cap, and the folder that stood for / when the board was read), then events, actions and knob writes in the order in which they happened.
+First the header (board, settings, cap, and the folder that stood for / when the board was read), then events, actions
+and knob writes in the order in which they happened.
 """
 
 from __future__ import annotations

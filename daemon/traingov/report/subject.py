@@ -23,7 +23,8 @@ class Subject:
     """A run with its workload's table, energy curves, sweep and relation vector, each as far as there is one.
 
     ``wall``: whether the run's times are of the day (else seconds since it began). ``source`` says in words where all
-    this was read. ``in_mode0`` are the uses of the board's own governor by runs of the same workload, by run number. ``told``: whether it is known if the board was a virtual one (older recordings do not say).
+    this was read. ``in_mode0`` are the uses of the board's own governor by runs of the same workload, by run number.
+    ``told``: whether it is known if the board was a virtual one (older recordings do not say).
     """
 
     run: Run

@@ -41,10 +41,10 @@ def chart(subject: Subject, width: int, name: str) -> str:
     """The SVG, ``width`` pixels wide; ``name`` tells its ids apart from another chart's. The run has spans."""
     spans, run = subject.run.spans, subject.run
     narrow = width < 600
-    left, right = (40, 8) if narrow else (64, 16)
+    left, right = (40, 8) if narrow else (80, 16)
     end_s = max(spans[-1].start_s + spans[-1].width_s, 1e-3)
     x = Scale(0.0, end_s, left, width - right)
-    top, parts = 18, []
+    top, parts = 22, []
     powers = [v for s in spans for v in (s.least_w, s.most_w, s.cap_w) if v is not None]
     tall, low = (150, 70) if narrow else (200, 80)
     if powers:
@@ -69,6 +69,7 @@ def chart(subject: Subject, width: int, name: str) -> str:
         parts.append(text(left, top + 20, "no clock was read"))
     top += low + 34
     sizes = sorted(set(run.batch_sizes) | {s.batch_size for s in spans})
+    low = min(low, 24 + 16 * len(sizes))
     y = Scale(-0.5, len(sizes) - 0.5, top + low, top)
     labels = [float(i) for i in range(0, len(sizes), max(1, -(-len(sizes) // 5)))]
     parts += _axis(x, y, "batch size", labels, [str(sizes[int(i)]) for i in labels])
@@ -79,7 +80,7 @@ def chart(subject: Subject, width: int, name: str) -> str:
     for at_s, label in time_ticks(end_s, 4 if narrow else 9):
         parts.append(f'<path d="M{num(x(at_s))} {top}v4" class="axis"/>')
         parts.append(text(x(at_s), top + 17, label, "tick", "middle"))
-    parts.append(f'<path class="cross" d="M0 12V{top}" visibility="hidden"/>')
+    parts.append(f'<path class="cross" d="M0 16V{top}" visibility="hidden"/>')
     about = f"Timeline of {run.job}: input power with its cap, GPU clock and batch size over {end_s:.0f} seconds"
     return (
         f'<svg class="chart {"narrow" if narrow else "wide"}" viewBox="0 0 {width} {top + 24}" role="img" '

@@ -89,6 +89,8 @@ def _role(hz: int, curve: Curve) -> str:
 
 
 def _figure(name: str, dots: Sequence[Dot], at: _At, *, ident: str, words: str) -> str:
+    if len(dots) < 2:
+        return f"<p>{esc(name)}: one clock was measured, which makes no curve.</p>{words}"
     charts = "".join(_chart(name, dots, at, width) for width in (720, 360))
     marks = ["ring: the least energy found"]
     marks += ["diamond: the decision tree's choice"] if at.tree_hz is not None else []

@@ -12,8 +12,10 @@ from ..cli.times import duration, energy
 from ..history.records import PointUse, Run
 from .subject import Subject
 
-_GOALS = {"time": "least time to accuracy", "energy": "least energy", "edp": "least energy times time"}
-_CLOCKED_S = 0.05
+_GOALS = {"time": "least time to accuracy", "energy": "least energy to accuracy", "edp": "least energy times time"}
+_POLICIES = {"energy": "the clock of least energy", "fixed": "one clock", "observe": "which only watches"}
+_TOLD_S = 0.05
+_MODE0_LEAST_S = 10.0  # of the board's own governor, for a comparison with it
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,10 @@ def kind(subject: Subject) -> str:
 def summary(subject: Subject) -> list[str]:
     """The run in sentences."""
     run = subject.run
+    goal = _POLICIES.get(run.policy) or _GOALS.get(run.objective, run.objective)
     out = [
         f"{run.job} trained for {duration(run.elapsed_s)} on {run.board} ({run.release}, power mode {run.power_mode}), "
-        f"governed by policy {run.policy} ({_GOALS.get(run.objective, run.objective)}). {_end(run)}",
+        f"governed by policy {run.policy} ({goal}). {_end(run)}",
         _work(subject),
         _energy(run),
         _cap(subject),
@@ -125,7 +128,7 @@ def cap_text(power_w: float | None, window_s: float | None) -> str:
 def _end(run: Run) -> str:
     if run.end_reason is None:
         return "It still runs: this is the state of a moment."
-    return {"end": "It ended as it said it would."}.get(run.end_reason, f"It ended: {run.end_reason}.")
+    return {"end": "The job said that it was done."}.get(run.end_reason, f"It ended: {run.end_reason}.")
 
 
 def _work(subject: Subject) -> str:
@@ -147,7 +150,7 @@ def _energy(run: Run) -> str:
     text = f"The board used {energy(run.input_energy_j)}{mean}"
     if run.compute_energy_j is not None:
         text += f"; GPU and CPU {energy(run.compute_energy_j)} of it"
-    if run.gap_s >= _CLOCKED_S:
+    if run.gap_s >= _TOLD_S:
         text += f". {duration(run.gap_s)} without a reading are not in it"
     return text + "."
 
@@ -172,7 +175,7 @@ def _cap(subject: Subject) -> str:
 
 def _mode0(subject: Subject, used: PointUse, number: int, zero: PointUse) -> Comparison | None:
     """Energy and time per sample, weighted by samples to accuracy where the batch sizes differ."""
-    if not (zero.samples and used.samples and zero.input_energy_j and used.input_energy_j and zero.time_s):
+    if zero.time_s < _MODE0_LEAST_S or not zero.samples or not zero.input_energy_j or not used.input_energy_j:
         return None
     weight = 1.0
     if zero.batch_size != used.batch_size:
