@@ -60,16 +60,18 @@ def command(job: str | None, html: Path | None, recording: Path | None, state_di
 
 def _subject(job: str | None, recording: Path | None, state_dir: Path) -> Subject:
     try:
-        if recording is None:
-            return from_state(state_dir, job)
-        return from_recording(_entries(recording), job, recording.name)
+        return from_state(state_dir, job) if recording is None else _recorded(recording, job)
     except ReportError as error:
         raise (Failure if job is None else WrongInput)(str(error)) from None
+
+
+def _recorded(path: Path, job: str | None) -> Subject:
+    try:
+        return from_recording(_entries(path), job, path.name)
     except (OSError, EOFError, zlib.error) as error:
-        said = getattr(error, "strerror", None) or error
-        raise WrongInput(f"{recording}: cannot be read: {said}") from None
+        raise WrongInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except (ValueError, TypeError, KeyError) as error:
-        raise WrongInput(f"{recording}: is no recording that can be reported on: {error}") from None
+        raise WrongInput(f"{path}: is no recording that can be reported on: {error}") from None
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:

@@ -80,13 +80,17 @@ def runs(
 
 def details(connection: sqlite3.Connection, run: int) -> dict[str, list[dict[str, Any]]]:
     """A run's points, caps, choices and notices (conditions), each in the order in which they came."""
-    return {
-        table: [
-            {key: row[key] for key in row.keys() if key != "run"}  # noqa: SIM118  a Row iterates over its values
-            for row in connection.execute(f"SELECT * FROM {table} WHERE run = ? ORDER BY {order}", (run,))
-        ]
-        for table, order in (("points", "rowid"), ("caps", "rowid"), ("choices", "number"), ("notices", "rowid"))
-    }
+    return {table: rows(connection, table, run) for table in ("points", "caps", "choices", "notices")}
+
+
+def rows(connection: sqlite3.Connection, table: str, run: int) -> list[dict[str, Any]]:
+    """A run's rows of ``table``, one of ``details`` or "timeline", in the order in which they came."""
+    order = "number" if table in ("choices", "timeline") else "rowid"
+    found = connection.execute(f"SELECT * FROM {table} WHERE run = ? ORDER BY {order}", (run,))
+    return [
+        {key: row[key] for key in row.keys() if key != "run"}  # noqa: SIM118  a Row iterates over its values
+        for row in found
+    ]
 
 
 def job_names(connection: sqlite3.Connection, most: int = 20) -> list[str]:

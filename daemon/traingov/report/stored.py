@@ -17,7 +17,7 @@ from traingov_policies.sweep import from_csv
 from traingov_policies.values import Board
 
 from ..data import data_dir
-from ..history.reading import HistoryError, details, job_names, reading, runs
+from ..history.reading import HistoryError, details, job_names, reading, rows, runs
 from ..history.records import CapUse, Choice, Notice, PointUse, Run, Span
 from ..store import LutStore, load_relations, slug
 from .subject import ReportError, Subject
@@ -36,11 +36,11 @@ def from_state(state_dir: Path, job: str | None) -> Subject:
                 what = "no run" if job is None else f"no run of {job!r}"
                 raise ReportError(f"{what} in the history; its jobs are: {names}")
             row = found[0]
-            run = _run(row, details(connection, row["run"]))
+            run = _run(row, details(connection, row["run"]), rows(connection, "timeline", row["run"]))
             mode0 = {
                 other["run"]: use
                 for other in runs(connection, run.workload, limit=200)
-                if _same(other, run) and (use := _mode0(details(connection, other["run"])["points"])) is not None
+                if _same(other, run) and (use := _mode0(rows(connection, "points", other["run"]))) is not None
             }
     except HistoryError as error:
         raise ReportError(str(error)) from None
@@ -63,10 +63,10 @@ def from_state(state_dir: Path, job: str | None) -> Subject:
     )  # fmt: skip
 
 
-def _run(row: dict[str, Any], more: dict[str, list[dict[str, Any]]]) -> Run:
+def _run(row: dict[str, Any], more: dict[str, list[dict[str, Any]]], timeline: list[dict[str, Any]]) -> Run:
     plain = {k: v for k, v in row.items() if k not in ("run", "started_at", "updated_at", "ended_at", "batch_sizes")}
     ended = row["ended_at"]
-    spans = tuple(Span(**{k: v for k, v in span.items() if k != "number"}) for span in more["timeline"])
+    spans = tuple(Span(**{k: v for k, v in span.items() if k != "number"}) for span in timeline)
     return Run(
         **plain, batch_sizes=tuple(row["batch_sizes"]), started_s=_seconds(row["started_at"]),
         updated_s=_seconds(row["updated_at"]), ended_s=None if ended is None else _seconds(ended),

@@ -47,7 +47,7 @@ def chart(subject: Subject, width: int, name: str) -> str:
     top, parts = 22, []
     powers = [v for s in spans for v in (s.least_w, s.most_w, s.cap_w) if v is not None]
     tall, low = (150, 70) if narrow else (200, 80)
-    if powers:
+    if any(s.readings for s in spans):
         margin = 0.05 * (max(powers) - min(powers)) or 0.5
         y = Scale(max(0.0, min(powers) - margin), max(powers) + margin, top + tall, top)
         parts += _axis(x, y, "input power, W", ticks(y.low, y.high, 5))
