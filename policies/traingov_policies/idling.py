@@ -24,6 +24,9 @@ _BUCKETS = 64  # ticks whose mean load is kept
 _LOADED_TICKS = 2
 _STALL_S = 0.5
 _REPORT_LATE_S = 0.25  # reports come every 0.1 s, or with every step where steps are longer
+_BLINK_S = 0.5  # a shorter pause that was told only leaves its own samples out of what is measured
+_OFTEN_S, _OFTEN = 10.0, 3  # so soon and so many times after one another, pauses are how this job trains:
+_HABIT_S = 5.0  # then longer ones are left out likewise
 _SILENT_MOST_S = 600.0  # after so long without a step or a word, a job is taken for one that never reports any
 
 
@@ -66,7 +69,7 @@ class Activity:
 
     def stalled(self, now_s: float, settings: IdleSettings, batch_size: int, hz: int) -> bool:
         """Whether a step is overdue: too early to call it quiet, but what the board draws may not be training."""
-        if self._sample_hz_s is None or self.last_s is None:
+        if self._sample_hz_s is None or self.last_s is None or self.paused is not None:
             return False
         return now_s - self.last_s > max(_STALL_S, settings.steps * self._sample_hz_s * batch_size / hz)
 
@@ -86,16 +89,22 @@ class Activity:
 class IdleWatch:
     """Judges the jobs together, at every tick.
 
-    ``quiet``: no job makes steps. ``stalled``: no job has reported for some of its usual steps. ``suspended``: nothing measured now would be worth anything; a job that stays silent
-    for ten minutes and never said why is measured again, so that one that reports no steps is found out.
+    ``quiet``: no job makes steps. ``told``: all said so. ``stalled``: no job has reported for some of its usual steps.
+    ``suspended``: nothing measured now would be worth anything, and what was begun begins anew. A told pause does so
+    only once it has lasted: what the board draws meanwhile is left out, and a job that evaluates every second is
+    measured all the same. A job that stays silent for ten minutes and never said why is measured again, so that one
+    that reports no steps is found out.
     ``released``: the pin is given back. ``releases`` and ``idle_s`` (of the board, all jobs) are for metrics.
     """
 
     def __init__(self) -> None:
         self.quiet = False
+        self.told = False
         self.stalled = False
         self.suspended = False
         self.released = False
+        self._often = 0
+        self._resumed_s = float("-inf")
         self.releases = 0
         self.idle_s = 0.0
         self._sum, self._count = 0.0, 0
@@ -134,7 +143,7 @@ class IdleWatch:
     def _judge(self, ctx: Context) -> None:
         settings, jobs = ctx.settings.idle, list(ctx.jobs.values())
         if not jobs or not settings.enabled:
-            self.quiet = self.stalled = self.suspended = self.released = self._frozen = False
+            self.quiet = self.told = self.stalled = self.suspended = self.released = self._frozen = False
             self._judged_s = None
             self._loads.clear()
             return
@@ -151,7 +160,10 @@ class IdleWatch:
         hz = _present_hz(ctx)
         self.stalled = all(job.activity.stalled(ctx.now_s, settings, job.batch_size, hz) for job in jobs)
         told = all(job.activity.paused is not None for job in jobs)
-        self.suspended = quiet and (told or ctx.now_s - self._quiet_since_s < _SILENT_MOST_S)
+        self._count_pauses(ctx.now_s, told=told)
+        quiet_s = ctx.now_s - self._quiet_since_s
+        shortest_s = _HABIT_S if self._often >= _OFTEN and not self.released else _BLINK_S
+        self.suspended = quiet and (quiet_s >= shortest_s if told else quiet_s < _SILENT_MOST_S)
         unloaded = self._unloaded(settings, told, ctx.now_s)
         for job in jobs:
             self._tell(job.name, job.activity, quiet=quiet, unloaded=unloaded, ctx=ctx)
@@ -164,6 +176,14 @@ class IdleWatch:
         elif quiet and unloaded and ctx.ours and ctx.now_s >= self._next_s:
             self._release(ctx)
         self._freeze(ctx)
+
+    def _count_pauses(self, now_s: float, *, told: bool) -> None:
+        """How many told pauses have come soon after one another."""
+        if told and not self.told:
+            self._often = self._often + 1 if now_s - self._resumed_s < _OFTEN_S else 1
+        elif self.told and not told:
+            self._resumed_s = now_s
+        self.told = told
 
     def _freeze(self, ctx: Context) -> None:
         """Without steps the guard steps down where it must, and never up: an idle board teaches no higher limit."""

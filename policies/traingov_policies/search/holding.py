@@ -35,7 +35,8 @@ class Hold:
             self._watch.pause()
             return None
         if isinstance(event, Sample):
-            self._watch.sample(event)
+            if not ctx.idling.told:
+                self._watch.sample(event)
         elif isinstance(event, StepsReported) and event.seq_len_avg is None:  # lengths have a judge of their own
             alarm = self._watch.steps(event)
             if self._calibrated:

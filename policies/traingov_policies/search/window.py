@@ -93,10 +93,18 @@ class Window:
         self._steps, self._samples, self._elapsed_s = 0, 0, 0.0
         self._first_s: float | None = None
         self._last_s = begin_s
+        self._sampled_s = begin_s
+        self._paused_s = 0.0
 
-    def sample(self, sample: Sample) -> None:
-        """Take a power sample; one before ``begin_s`` shows the settling clock and is left out."""
+    def sample(self, sample: Sample, *, paused: bool = False) -> None:
+        """Take a power sample; one before ``begin_s`` shows the settling clock and is left out, and so is one of a
+        pause that the job told of.
+        """
         if sample.t_s < self._begin_s:
+            return
+        self._paused_s += sample.t_s - self._sampled_s if paused else 0.0
+        self._sampled_s = sample.t_s
+        if paused:
             return
         self._compute.add(sample.t_s, sample.compute_power_w)
         self._input.add(sample.t_s, sample.input_power_w)
@@ -133,8 +141,9 @@ class Window:
             if not self._steps:
                 return Outcome(None, f"no whole step in {now_s - self._begin_s:.0f} s", paused=True)
         assert self._first_s is not None
-        if self._elapsed_s < _COVERED * (self._last_s - self._first_s):
-            text = f"steps were reported for {self._elapsed_s:.1f} of {self._last_s - self._first_s:.1f} s"
+        span_s = self._last_s - self._first_s - self._paused_s
+        if self._elapsed_s < _COVERED * span_s:
+            text = f"steps were reported for {self._elapsed_s:.1f} of {span_s:.1f} s"
             return Outcome(None, f"the job paused: {text}", paused=True)
         meter = self._compute if self._power == "compute" else self._input
         mean_w = meter.mean_power_w

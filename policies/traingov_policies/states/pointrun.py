@@ -54,7 +54,8 @@ class PointRun:
         if self._meter is None:
             return self._applying(ctx)
         if isinstance(event, Sample):
-            self._meter.sample(event)
+            if not ctx.idling.told:
+                self._meter.sample(event)
         elif isinstance(event, StepsReported) and event.job == job.name:
             self._meter.steps(event)
         elif isinstance(event, KnobReadBack):

@@ -134,7 +134,7 @@ class Searching(State):
         if self._window is None:
             return self._applying(ctx)
         if isinstance(event, Sample):
-            self._window.sample(event)
+            self._window.sample(event, paused=ctx.idling.told)
         elif isinstance(event, StepsReported) and event.job == job.name:
             self._window.steps(event)
         outcome = self._window.outcome(ctx.now_s, self._noise)

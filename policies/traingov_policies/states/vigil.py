@@ -84,7 +84,7 @@ class Vigil:
             reading = self._probe.handle(event, ctx)
             return None if reading is None else self._probed(self._probe.point, reading, ctx)
         if isinstance(event, Sample):
-            if self._here is not None:
+            if self._here is not None and not ctx.idling.told:
                 self._here.sample(event)
             return None
         self._look(ctx)

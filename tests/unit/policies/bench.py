@@ -48,6 +48,7 @@ class FakeJob:
     name: str
     batch: int
     too_large: int = 10**9
+    stops: int = 0
     obeys: bool = True
     step_begin: float = 0.0
     stopped: bool = False
@@ -104,7 +105,8 @@ class Bench:
         """It makes steps again; the first report holds no pause, as the client has it."""
         job = self.jobs[name]
         job.stopped, job.step_begin = False, self.now
-        self._at(self.now + self.step_s(job.batch, self.hz), lambda: self._step(job))
+        job.stops += 1
+        self._at(self.now + self.step_s(job.batch, self.hz), lambda n=job.stops: self._step(job, n))
 
     def set_cap(self, cap: Cap | None) -> None:
         self.feed(CapChanged(self.now, cap, "test"))
@@ -171,14 +173,14 @@ class Bench:
         job.step_begin = self.now
         self.feed(BatchApplied(self.now, job.name, job.batch, action.advice))
 
-    def _step(self, job: FakeJob) -> None:
-        if self.jobs.get(job.name) is not job or job.stopped:
-            return
+    def _step(self, job: FakeJob, stops: int = 0) -> None:
+        if self.jobs.get(job.name) is not job or job.stopped or stops != job.stops:
+            return  # the step that a stop cut is not ended
         elapsed = self.now - job.step_begin
         job.step_begin = self.now
         if elapsed > 0:
             self.feed(StepsReported(self.now, job.name, job.batch, 1, job.batch, elapsed, True))
-        self._at(self.now + self.step_s(job.batch, self.hz), lambda: self._step(job))
+        self._at(self.now + self.step_s(job.batch, self.hz), lambda: self._step(job, stops))
 
     def watts(self) -> float:
         working = [j for j in self.jobs.values() if not j.stopped]

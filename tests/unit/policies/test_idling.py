@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from bench import CLOCKS, Bench
+from bench import CLOCKS, Bench, power_w, step_s
 
 from traingov_policies.actions import AdviseBatch, JobIdle, RestoreGpuBounds, SetGpuBounds
 from traingov_policies.events import JobPaused, JobResumed, StepsReported
@@ -226,3 +226,51 @@ def test_the_idle_span_is_kept_apart_in_the_account_from_the_last_step_on() -> N
     assert summary.idle_compute_energy_j == pytest.approx(0.75 * 40, rel=0.02)
     assert summary.input_energy_j == pytest.approx(ledger.input.energy_j, rel=1e-12)
     assert summary.elapsed_s == pytest.approx(80)
+
+
+def evaluating(settings: Settings, *, every_s: float, for_s: float, seconds: float) -> Bench:
+    """A job that stops and says so for ``for_s`` after each ``every_s`` of training; the GPU is loaded meanwhile."""
+    bench = Bench(settings)
+    bench.register()
+    end_s = bench.now + seconds
+    while bench.now < end_s:
+        bench.run(every_s)
+        bench.stop(load=0.8)
+        bench.feed(JobPaused(bench.now, "j1", "evaluation"))
+        bench.run(for_s)
+        bench.go_on()
+        bench.feed(JobResumed(bench.now, "j1"))
+    return bench
+
+
+@pytest.mark.parametrize(("every_s", "for_s"), [(1.2, 0.02), (1.2, 0.3), (3.0, 1.0)])
+def test_a_job_that_evaluates_every_second_is_profiled_and_what_it_draws_meanwhile_is_left_out(
+    every_s: float, for_s: float
+) -> None:
+    bench = evaluating(Settings(profile=ProfileSettings(max_points=6)), every_s=every_s, for_s=for_s, seconds=60)
+    assert bench.texts("joint")
+    table = bench.lut
+    measured = [p for p in table.points() if table.cell(p).origin == "measured"]
+    assert len(measured) >= 3
+    for point in measured:
+        cell = table.cell(point)
+        batch, hz = point.batch_size, point.gpu_frequency_hz
+        assert cell.time_s == pytest.approx(step_s(batch, hz) / batch * table.samples, rel=0.01)
+        assert cell.mean_power_w == pytest.approx(power_w(batch, hz), rel=0.01)
+        assert cell.peak_power_w == pytest.approx(power_w(batch, hz), rel=0.01)
+
+
+def test_a_single_long_pause_begins_the_point_anew() -> None:
+    bench = Bench(Settings())
+    bench.register()
+    bench.run(1.5)
+    assert bench.texts("measured") == []
+    bench.stop(load=0.8)
+    bench.feed(JobPaused(bench.now, "j1", "evaluation"))
+    bench.run(3)
+    bench.go_on()
+    bench.feed(JobResumed(bench.now, "j1"))
+    bench.run(1.5)
+    assert bench.texts("measured") == []
+    bench.run(2)
+    assert len(bench.texts("measured")) == 1
