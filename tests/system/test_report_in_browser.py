@@ -65,7 +65,8 @@ def test_the_page_of_a_governed_run_opens_without_a_complaint_and_says_what_happ
     assert 'data-ready="yes"' in document  # its script ran to its end, as the content security policy allows
     text = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", document, flags=re.DOTALL)
     for part in ("digits-mlp on NVIDIA Jetson Nano", "Simulated:", "the cap of 4.5 W", "Chosen: batch",
-                 "input power, W", "framed: the chosen point", "profiling: at most 4 points", "Where time and energy went"):  # fmt: skip
+                 "input power, W", "framed: the chosen point", "profiling: at most 4 points",
+                 "Where time and energy went"):  # fmt: skip
         assert part in text, part
     assert "No timeline was kept" not in text
 

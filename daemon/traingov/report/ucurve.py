@@ -24,11 +24,13 @@ class Dot:
 
 @dataclass(frozen=True)
 class _At:
-    """Where the tree was (None: no tree), where the least energy is, and the energy in mode 0 (None: not known)."""
+    """Where the tree was (None: no tree), where the least energy is, the energy in mode 0 (None: not known), and which
+    clock was chosen in the end (None: another batch size's, or not known)."""
 
     tree_hz: int | None
     best_hz: int
     zero: float | None
+    final_hz: int | None = None
 
 
 def curve_figures(subject: Subject) -> str:
@@ -73,19 +75,21 @@ def _curve(subject: Subject, curve: Curve, number: int) -> str:
     if not dots:
         return ""
     name = f"{'GPU + CPU' if compute else 'Input'} energy of a sample at batch {curve.batch_size}, mJ"
+    chosen = subject.chosen
+    final = chosen.gpu_frequency_hz if chosen is not None and chosen.batch_size == curve.batch_size else None
+    at = _At(curve.tree_frequency_hz, curve.best_frequency_hz, None, final)
     rows = [
         (f"{dot.hz / 1e6:.0f} MHz", f"{dot.energy:.4g}", f"{dot.error:.2g}", dot.label or "earlier run",
-         _role(dot.hz, curve))
+         _role(dot.hz, at))
         for dot in dots
     ]  # fmt: skip
-    at = _At(curve.tree_frequency_hz, curve.best_frequency_hz, None)
     words = table(("clock", "energy, mJ", "standard error, mJ", "read as number", ""), rows, name)
     return _figure(name, dots, at, ident=f"curve{number}", words=words)
 
 
-def _role(hz: int, curve: Curve) -> str:
-    roles = [("tree's choice", curve.tree_frequency_hz), ("least energy", curve.best_frequency_hz)]
-    return ", ".join(role for role, at in roles if at == hz)
+def _role(hz: int, at: _At) -> str:
+    roles = [("tree's choice", at.tree_hz), ("least energy", at.best_hz), ("chosen in the end", at.final_hz)]
+    return ", ".join(role for role, place in roles if place == hz)
 
 
 def _figure(name: str, dots: Sequence[Dot], at: _At, *, ident: str, words: str) -> str:
@@ -94,6 +98,7 @@ def _figure(name: str, dots: Sequence[Dot], at: _At, *, ident: str, words: str) 
     charts = "".join(_chart(name, dots, at, width) for width in (720, 360))
     marks = ["ring: the least energy found"]
     marks += ["diamond: the decision tree's choice"] if at.tree_hz is not None else []
+    marks += ["square: the clock chosen in the end"] if at.final_hz is not None else []
     marks += ["bars: one standard error", "numbers: the order of the readings"] if ident != "sweep" else []
     marks += ["dashed: mode 0, the board's own governor"] if at.zero is not None else []
     note = f'<figcaption class="note">{esc(name)}. {esc("; ".join(marks))}.</figcaption>'
@@ -131,8 +136,11 @@ def _chart(name: str, dots: Sequence[Dot], at: _At, width: int) -> str:
             out.append(f'<circle cx="{num(here)}" cy="{num(level)}" r="8" class="best"/>')
         if dot.hz == at.tree_hz:
             out.append(path(f"M{num(here)} {num(level - 12)}l12 12l-12 12l-12 -12Z", "tree"))
+        if dot.hz == at.final_hz:
+            out.append(path(f"M{num(here - 14)} {num(level - 14)}h28v28h-28Z", "final"))
         if dot.label:
-            out.append(text(here + 10, level - 9, dot.label, "tick"))
+            late = here > 0.8 * width  # its text would leave the picture on the right
+            out.append(text(here + (-17 if late else 17), level - 9, dot.label, "tick", "end" if late else "start"))
     about = f"{name}, at {len(dots)} clocks; least at {at.best_hz / 1e6:.0f} MHz"
     return (
         f'<svg class="chart {"narrow" if narrow else "wide"}" viewBox="0 0 {width} 270" role="img" '

@@ -227,11 +227,20 @@ def relation_of(workload: str, state_dir: Path) -> dict[str, Any]:
     return answer
 
 
+def write_report(state_dir: Path, page: Path) -> None:
+    """The page of the last run that a service with ``state_dir`` kept, by ``traingov report``. Raises DemoError."""
+    _output("report", "--state-dir", str(state_dir), "--html", str(page))
+
+
 def _traingov(*command: str) -> Any:
+    return json.loads(_output(*command))
+
+
+def _output(*command: str) -> str:
     done = subprocess.run([_script("traingov"), *command], capture_output=True, text=True, check=False, timeout=30)
     if done.returncode:
         raise DemoError(f"traingov {' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 def _script(name: str) -> str:
