@@ -16,13 +16,15 @@ class Keeper:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="traingov-keeper")
 
     def keep(self, what: str, write: Callable[[], None]) -> None:
-        """Do ``write`` soon. OSError is logged as "WHAT could not be kept"."""
+        """Do ``write`` soon. OSError is logged as "WHAT could not be kept", anything else with where it came from."""
 
         def guarded() -> None:
             try:
                 write()
             except OSError as error:
                 log.error("%s could not be kept (%s): it is used until the service ends", what, error.strerror or error)
+            except Exception:
+                log.exception("%s could not be kept; this must not happen, please report it", what)
 
         self._pool.submit(guarded)
 

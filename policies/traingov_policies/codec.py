@@ -62,6 +62,9 @@ def decode_header(data: Mapping[str, Any]) -> tuple[Board, Settings, Any]:
     """Board, settings and the cap in force at the recording's start. Raises ValueError for another schema."""
     if data.get("schema") != SCHEMA:
         raise ValueError(f"recording: schema is {data.get('schema')!r}, expected {SCHEMA!r}")
+    for name in ("board", "settings"):
+        if name not in data:
+            raise ValueError(f"recording: the header has no {name}")
     cap = data.get("cap")
     return (
         decode(Board, data["board"]),

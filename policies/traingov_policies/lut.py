@@ -71,6 +71,8 @@ class Lut:
             grid = getattr(self, name)
             if grid is not None:
                 self._check_grid(name, grid)
+            elif name in ("time_s", "peak_power_w", "mean_power_w"):
+                raise ValueError(f"lut: {name} is missing")
 
     def _check_grid(self, name: str, grid: Sequence[Sequence[object]]) -> None:
         b, f = len(self.batch_sizes), len(self.gpu_frequencies_hz)

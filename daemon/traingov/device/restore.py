@@ -17,6 +17,7 @@ Two at once are safe: the second waits for the first and then finds nothing to d
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -110,6 +111,9 @@ def _restore_locked(files: Files, path: str, disk: Disk) -> RestoreReport:
     try:
         data = decode(disk.read(path))
     except FileNotFoundError:
+        # Killed while it saved for the first time, so before any write: what it left is of no use to anybody.
+        with contextlib.suppress(OSError):
+            disk.remove(f"{path}.tmp")
         return RestoreReport(
             "nothing",
             f"nothing to restore: there is no {path} (another state_dir? --state-dir)",

@@ -95,6 +95,9 @@ class HistoryFile:
                 self._set_aside(str(error))
                 if attempt == 2:
                     self._tell(str(error))
+            except UnicodeDecodeError:  # what SQLite says of a damaged schema quotes the damage
+                self._drop()
+                self._set_aside("holds text that is no UTF-8")
 
     def _open(self) -> None:
         import sqlite3  # noqa: PLC0415

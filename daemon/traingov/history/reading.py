@@ -38,6 +38,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise HistoryError(f"{path}: cannot be read: {error}") from None
     except sqlite3.DatabaseError as error:
         raise HistoryError(f"{path} is damaged ({error}): the service sets it aside when it next writes") from None
+    except (ValueError, TypeError, AttributeError) as error:  # text that is no UTF-8, a number that is text
+        raise HistoryError(
+            f"{path} is damaged ({' '.join(str(error).split())}): move it away, and a new one is begun"
+        ) from None
     finally:
         if connection is not None:
             connection.close()

@@ -265,3 +265,20 @@ def test_every_column_of_the_file_is_explained_in_the_documentation(tmp_path: Pa
         for column in connection.execute(f"PRAGMA table_info({table})"):
             assert f"`{column[1]}`" in rows[table], f"{table}.{column[1]}"
     connection.close()
+
+
+def test_a_schema_damaged_by_bytes_that_are_no_text_is_set_aside_and_told_in_one_line(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / "h.sqlite")
+    file.keep(ended(RUN, 1_700_000_020.0))
+    file.close()
+    whole = file.path.read_bytes()
+    file.path.write_bytes(whole.replace(b"CREATE TABLE runs (", b"CREATE TABLE ru\xa8s\xa8("))
+    with pytest.raises(HistoryError, match="is damaged"), reading(file.path):
+        pass
+    anew = HistoryFile(file.path)
+    anew.begin()
+    anew.keep(RUN)
+    anew.close()
+    assert (tmp_path / "h.sqlite.damaged-1").exists()
+    with reading(file.path) as connection:
+        assert len(runs(connection, None)) == 1

@@ -113,3 +113,12 @@ def test_two_restores_at_once_both_succeed_and_the_knobs_are_back(pinned: Path) 
     assert [process.returncode for process in both] == [0, 0], results
     assert bounds(pinned) == ("76800000\n", "921600000\n")
     assert not (pinned / "state" / "restore.json").exists()
+
+
+def test_a_temporary_file_left_by_a_kill_in_the_first_save_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / "restore.json.tmp"
+    left.write_text('{"schema": "traingov.jo')
+    done = run(BLOCKED, "restore", "--root", str(tmp_path), "--state-dir", str(tmp_path))
+    assert done.returncode == 0
+    assert "nothing to restore" in done.stdout
+    assert not left.exists()

@@ -53,3 +53,10 @@ def test_extending_by_nothing_new_is_the_table_itself() -> None:
 def test_what_is_no_table_is_refused_by_name(change: dict[str, Any], field: str) -> None:
     with pytest.raises(ValueError, match=field):
         Lut.from_json({**A.to_json(), **change})
+
+
+@pytest.mark.parametrize("name", ["time_s", "peak_power_w", "mean_power_w"])
+def test_a_table_whose_grid_is_null_is_refused(name: str) -> None:
+    good = Lut.empty("nano", "x", 4096, (8,), (76_800_000,)).to_json()
+    with pytest.raises(ValueError, match=f"{name} is missing"):
+        Lut.from_json({**good, name: None})

@@ -1,0 +1,57 @@
+"""Every fuzz target on its seeds, on what once broke it, and on seeds damaged a little, always in the same ways.
+
+The search for new inputs, guided by coverage, is run.py's.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from run import NAMES
+from targets import TARGETS, seeds
+
+DAMAGED = 25
+_TOKENS = (b"null", b"[]", b"{}", b'""', b"-1", b"1e999", b"NaN", b"9" * 400, b"\x00", b"\xff\xfe", b"\n", b"[" * 3000)
+
+
+def damaged(data: bytes, dice: random.Random) -> bytes:
+    """``data`` cut off, with bytes changed, with a token put in, or with a part repeated."""
+    out = bytearray(data)
+    for _ in range(dice.randrange(1, 4)):
+        at = dice.randrange(len(out) + 1)
+        kind = dice.randrange(4)
+        if kind == 0:
+            del out[at:]
+        elif kind == 1 and at < len(out):
+            out[at] = dice.randrange(256)
+        elif kind == 2:
+            out[at : at + dice.randrange(12)] = dice.choice(_TOKENS)
+        else:
+            out[at:at] = out[at : at + dice.randrange(200)]
+    return bytes(out)
+
+
+def test_the_runner_knows_every_target() -> None:
+    assert set(NAMES) == set(TARGETS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_target_holds_on_real_inputs_and_on_those_that_once_broke_it(name: str) -> None:
+    known = seeds(name)
+    assert known
+    for data in (b"", *known):
+        TARGETS[name](data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_target_holds_on_inputs_damaged_a_little(name: str) -> None:
+    dice, known = random.Random(zlib.crc32(name.encode())), seeds(name)
+    for _ in range(DAMAGED):
+        TARGETS[name](damaged(dice.choice(known), dice))
