@@ -43,9 +43,7 @@ def best_progress(
         gain = rate * length
         lost = np.where(np.isfinite(rate), rate, 0.0) * min(batch_change_s, length)
         if stay:
-            # A size that does not fit this cap waits at its lowest power: it makes the progress of its slowest clock.
-            slowest = rates[np.arange(sizes), np.argmin(peak_w, axis=1)]
-            value = value + np.where(np.isfinite(gain), gain, slowest * length)
+            value = value + np.where(np.isfinite(gain), gain, 0.0)  # a size that does not fit this cap waits
             continue
         source = int(np.argmax(value))
         switched = value[source] + gain - lost

@@ -69,6 +69,14 @@ def test_a_change_that_does_not_repay_itself_is_not_made_even_by_a_clairvoyant()
     assert (best, changes) == (pytest.approx(40.0), 0)
 
 
+def test_one_batch_size_is_never_better_than_the_choice_among_all() -> None:
+    rates, peaks = np.array([[1.0, 2.0], [1.5, 4.0]]), np.array([[3.0, 5.0], [4.0, 8.0]])
+    caps = CapSeries("x", 30.0, ((0.0, 9.0), (10.0, 4.5), (20.0, 3.5)))
+    staying, changes = best_progress(rates, peaks, caps, batch_change_s=0.5, stay=True)
+    assert (staying, changes) == (pytest.approx(40 + 15 + 0), 0)
+    assert staying < best_progress(rates, peaks, caps, batch_change_s=0.5)[0]
+
+
 def test_where_nothing_fits_the_clairvoyant_runs_at_the_least_power() -> None:
     best, _ = best_progress(np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]]), CapSeries("x", 10.0, ((0.0, 2.0),)),
                             batch_change_s=0.5)  # fmt: skip
