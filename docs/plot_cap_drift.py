@@ -53,7 +53,9 @@ def drift(data: dict[str, Any]) -> None:
     resolution = 1000 / max(r["hours"] for r in rows)
     x = [max(r["per_1000_h"], 0.5 * resolution) for r in rows]
     left.plot(x, [r["mean_s"] for r in rows], "o-", color=BLUE, ms=4, label="mean delay of a 5 % shift")
-    left.plot(x, [r["p95_s"] for r in rows], "o--", color=BLUE, ms=4, mfc="white", label="95 %")
+    late = [(at, r["p95_s"]) for at, r in zip(x, rows, strict=True) if r.get("p95_s") is not None]
+    if late:
+        left.plot(*zip(*late, strict=True), "o--", color=BLUE, ms=4, mfc="white", label="95 %")
     for r, at in zip(rows, x, strict=True):
         left.annotate(f"{r['threshold']:g}", (at, r["mean_s"]), fontsize=7, xytext=(3, 4), textcoords="offset points")
     left.axvline(1, color=RED, lw=0.8, label="target: 1 false alarm a 1,000 h")
@@ -70,7 +72,7 @@ def drift(data: dict[str, Any]) -> None:
     right.set_yticks(range(len(sources)), [r["source"] for r in sources], fontsize=8)
     right.invert_yaxis()
     right.set_xscale("log")
-    right.set_xlabel("seconds until the whole governor acts (median, least … largest)")
+    right.set_xlabel("seconds until the governor acts (least, median, largest)")
     for ax in (left, right):
         ax.grid(alpha=0.3)
     fig.savefig(IMAGES / "evaluation-drift.png", dpi=100)
