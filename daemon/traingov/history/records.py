@@ -58,7 +58,7 @@ class Notice:
     text: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a running job holds up to 1440
 class Span:
     """A stretch of a run, from ``start_s`` (seconds since it began) for ``width_s``.
 
