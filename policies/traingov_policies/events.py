@@ -178,7 +178,7 @@ class BoardFound:
 
 @dataclass(frozen=True)
 class Zone:
-    """A thermal zone: its temperature (None: gated or unreadable) and its lowest passive trip point, if it shows one."""
+    """A thermal zone: its temperature (None: gated or unreadable) and its lowest passive trip point, if any."""
 
     name: str
     celsius: float | None = None

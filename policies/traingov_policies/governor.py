@@ -35,7 +35,8 @@ from .plans import thinned
 from .select import select
 from .settings import Settings
 from .states.base import Fallback, Holding, Idle, Observing, State, safe_hz
-from .states.joint import Joint, Profiling, objective_of, plan_for
+from .states.joint import begin
+from .states.planning import objective_of, plan_for
 from .states.reference import begin as begin_energy
 from .states.sharing import policy_of, together
 from .states.sweep import Sweep, due, requested
@@ -89,7 +90,7 @@ class Governor:
 
     @property
     def counters(self) -> dict[str, float]:
-        """What only grows, for metrics: pins given back while jobs idle, foreign bounds respected, glitches left out."""
+        """What only grows, for metrics: pins released while jobs idle, foreign bounds respected, glitches left out."""
         ctx = self._ctx
         return {
             "pin_releases": ctx.idling.releases,
@@ -307,8 +308,7 @@ class Governor:
         if not job.batch_sizes:
             return Fallback(job, "the job can use none of its batch sizes", None)
         lut = (job.lut or self._new_table(job, ctx)).restricted(job.batch_sizes)
-        plan = plan_for(lut, ctx, job)
-        return Joint(job, lut) if plan.next_point() is None else Profiling(job, plan)
+        return begin(job, lut, ctx)
 
     def _fixed_hz(self, ctx: Context) -> int | None:
         """The clock that policy fixed holds: the configured one, else the answer of a tree without questions."""
