@@ -30,19 +30,12 @@ from .events import (
 )
 from .guard import Guard
 from .knob import read_back
-from .lut import Lut
-from .plans import thinned
-from .select import select
 from .settings import Settings
-from .states.base import Fallback, Holding, Idle, Observing, State, safe_hz
-from .states.joint import begin
-from .states.planning import objective_of, plan_for
-from .states.reference import begin as begin_energy
-from .states.sharing import policy_of, together
-from .states.sweep import Sweep, due, requested
+from .states.base import Idle, State, safe_hz
+from .states.beginning import begin_policy
+from .states.sweep import requested
 from .sweeping import SweepRun
-from .tree import on_board
-from .values import Board, Cap, PolicyName
+from .values import Board, Cap
 
 _FORGET_S = 60.0  # after so long without a job, the guard's limit of the last one is forgotten
 
@@ -69,14 +62,14 @@ class Governor:
             ctx.watch.event(event, ctx, writes=self._state.writes)
             if anew:
                 self._state.leave(event, ctx)
-                self._change(self._begin(ctx), ctx)
+                self._change(begin_policy(ctx), ctx)
             ctx.idling.event(event, ctx)
         if ctx.jobs:
             self._freshness(ctx)
             self._change(self._state.handle(event, ctx), ctx)
         if ctx.begin_again:
             ctx.begin_again = False
-            self._change(self._begin(ctx), ctx)
+            self._change(begin_policy(ctx), ctx)
         self._apply(ctx)
         if not ctx.out:
             return []
@@ -281,58 +274,3 @@ class Governor:
         while state is not self._state:
             self._state = state
             state = state.enter(ctx)
-
-    def _begin(self, ctx: Context) -> State:
-        """The state to begin with, given the jobs there are."""
-        for name in ("cap-infeasible", "not-governed"):
-            ctx.condition(name, None)
-        if not ctx.jobs:
-            ctx.foreign_writes = 0
-            return Idle()
-        if len(ctx.jobs) > 1:
-            return together(ctx, self._fixed_hz(ctx))
-        job = next(iter(ctx.jobs.values()))
-        policy = policy_of(job, ctx)
-        if not ctx.clocks:
-            return Observing(job, "the board shows no clock table for the GPU: nothing can be set")
-        if (run := due(job, ctx)) is not None:
-            return Sweep(job, run, self._begin)
-        if policy is PolicyName.OBSERVE:
-            return Observing(job, "policy observe writes nothing", self._would(job, ctx))
-        if policy is PolicyName.FIXED:
-            if (fixed_hz := self._fixed_hz(ctx)) is None:
-                return Fallback(job, "policy fixed has no clock: set fixed.gpu_frequency_hz in the configuration", None)
-            return Holding(job, fixed_hz, "policy fixed", "fixed")
-        if policy is PolicyName.ENERGY:
-            return begin_energy(job, ctx)
-        if not job.batch_sizes:
-            return Fallback(job, "the job can use none of its batch sizes", None)
-        lut = (job.lut or self._new_table(job, ctx)).restricted(job.batch_sizes)
-        return begin(job, lut, ctx)
-
-    def _fixed_hz(self, ctx: Context) -> int | None:
-        """The clock that policy fixed holds: the configured one, else the answer of a tree without questions."""
-        wanted, tree = ctx.settings.fixed_frequency_hz, ctx.settings.tree
-        if wanted is None and tree is not None and ctx.clocks:
-            wanted = on_board(tree.apply({}).gpu_frequency_hz, tree.max_frequency_hz, ctx.clocks)
-        return None if wanted is None or not ctx.clocks else ctx.clocks[ctx.index_at_most(wanted)]
-
-    def _new_table(self, job: Job, ctx: Context) -> Lut:
-        board, profile = ctx.board, ctx.settings.profile
-        clocks = thinned(board.gpu_frequencies_hz, profile.max_frequencies)
-        samples = max(profile.samples, *job.batch_sizes)
-        lut = Lut.empty(board.name, job.registered.workload, samples, job.batch_sizes, clocks)
-        return replace(lut, release=board.release, power_mode=board.power_mode)
-
-    def _would(self, job: Job, ctx: Context) -> str:
-        """What the joint policy would do, for ``observe``."""
-        if not job.batch_sizes:
-            return "the job can use none of its batch sizes"
-        if job.lut is None:
-            plan = plan_for(self._new_table(job, ctx), ctx, job)
-            return f"no table for this workload; joint would measure at most {plan.at_most()} points"
-        try:
-            selection = select(job.lut, job.registered.relation, ctx.cap_w, objective_of(job, ctx), job.batch_sizes)
-        except ValueError as error:
-            return str(error)
-        return f"joint would choose {selection.chosen.point}"
