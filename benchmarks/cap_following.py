@@ -64,11 +64,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0, help="simulated seconds of each run")
     parser.add_argument("--workloads", default="digits-mlp,resnet18")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
     options = parser.parse_args()
-    print(f"simulated Nano, cap none / 4.5 W by turns, {options.seconds:g} s; progress against `never` (batch changes)")
+    if not options.json:
+        print(
+            f"simulated Nano, cap none / 4.5 W by turns, {options.seconds:g} s; "
+            "progress against `never` (batch changes)"
+        )
     for workload in options.workloads.split(","):
         for period_s in (4.0, 20.0, 60.0, 300.0, 900.0):
             found = {name: progress(workload, f, period_s, options.seconds) for name, f in FOLLOWING.items()}
+            if options.json:
+                for name, (useful, changes) in found.items():
+                    row = {"workload": workload, "period_s": period_s, "following": name}
+                    print(json.dumps({**row, "progress": useful, "changes": changes}), flush=True)
+                continue
             never = found["never"][0]
             shown = "  ".join(f"{name} {100 * (p / never - 1):+5.1f} % ({n})" for name, (p, n) in found.items())
             print(f"{workload:>11}, every {period_s:3.0f} s:  {shown}", flush=True)

@@ -1,6 +1,6 @@
 """What one telemetry sample costs the governor: ``Governor.handle(Sample)`` with and without a cap.
 
-    python benchmarks/guard_sample.py [--samples 200000]
+    python benchmarks/guard_sample.py [--samples 200000] [--json]
 
 Microseconds a sample, the least of five runs in one process; another machine gives other figures. Samples come at
 100 a second, so that 10 µs are 0.1 % of a core. The power wiggles below the cap, as a governed job's does.
@@ -9,6 +9,7 @@ Microseconds a sample, the least of five runs in one process; another machine gi
 from __future__ import annotations
 
 import argparse
+import json
 import time
 
 from traingov_policies.events import JobRegistered, KnobReadBack, Sample
@@ -41,9 +42,15 @@ def main() -> None:
     """Print both figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=200_000)
-    samples = parser.parse_args().samples
-    for name, cap in (("no cap", None), ("cap over 1 s", Cap(5.0)), ("cap and burst", Cap(5.0, 1.0, 6.0))):
-        print(f"{name:14s} {min(run(cap, samples) for _ in range(5)):6.2f} µs a sample")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    caps = {"no cap": None, "cap over 1 s": Cap(5.0), "cap and burst": Cap(5.0, 1.0, 6.0)}
+    found = {name: min(run(cap, options.samples) for _ in range(5)) for name, cap in caps.items()}
+    if options.json:
+        print(json.dumps({"us_per_sample": found}))
+        return
+    for name, us in found.items():
+        print(f"{name:14s} {us:6.2f} µs a sample")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The guard alone (policy fixed at the highest clock, no table) under caps that step down and walk, in the twin.
 
-    python benchmarks/guard_twin.py [--minutes 20]
+    python benchmarks/guard_twin.py [--minutes 20] [--json]
 
 Simulated. Windows of 1 s of telemetry: share of the time above the cap, longest stretch above after a step, overshoot
 energy as a share of all, steps down and up, and mean speed against the highest clock that holds each cap for ever.
@@ -9,7 +9,9 @@ energy as a share of all, steps down and up, and mean speed against the highest 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+from typing import Any
 
 from traingov_policies.settings import Settings
 from traingov_policies.values import Cap, PolicyName
@@ -35,7 +37,7 @@ def caps(kind: str, low: float, high: float, minutes: float) -> list[tuple[float
     return found
 
 
-def run(board: str, workload: str, batch: int, kind: str, minutes: float) -> str:
+def run(board: str, workload: str, batch: int, kind: str, minutes: float) -> dict[str, Any]:
     """One row."""
     spec = load_board(board)
     top = spec.gpu.frequencies_hz[-1]
@@ -54,10 +56,22 @@ def run(board: str, workload: str, batch: int, kind: str, minutes: float) -> str
     twin.run(60 * minutes)
     account = twin.ledger.running(twin.t_s)[0]
     shot = twin.governor.snapshot()
+    return {
+        "board": board,
+        "cap": kind,
+        "above": account.above_cap_s / account.judged_s,
+        "overshoot": account.overshoot_j / account.input_energy_j,
+        "down": shot["guard_steps_down"],
+        "up": shot["guard_steps_up"],
+        "samples": account.samples,
+    }
+
+
+def line(row: dict[str, Any]) -> str:
     return (
-        f"{board:9s} {kind:5s} above {100 * account.above_cap_s / account.judged_s:5.2f} %  overshoot "
-        f"{1000 * account.overshoot_j / account.input_energy_j:5.2f} ‰  down {shot['guard_steps_down']:4d}  "
-        f"up {shot['guard_steps_up']:4d}  samples {account.samples}"
+        f"{row['board']:9s} {row['cap']:5s} above {100 * row['above']:5.2f} %  "
+        f"overshoot {1000 * row['overshoot']:5.2f} ‰  "
+        f"down {row['down']:4d}  up {row['up']:4d}  samples {row['samples']}"
     )
 
 
@@ -65,10 +79,12 @@ def main() -> None:
     """Print a row for each board and kind of cap."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=20.0)
-    minutes = parser.parse_args().minutes
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    options = parser.parse_args()
     for board, workload, batch in CASES:
         for kind in ("hold", "step", "walk"):
-            print(run(board, workload, batch, kind, minutes), flush=True)
+            row = run(board, workload, batch, kind, options.minutes)
+            print(json.dumps(row) if options.json else line(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ largest power. The truth is the surface without noise. Prints a row per noise an
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
 from statistics import fmean
 
@@ -45,6 +47,10 @@ def measured(true: Lut, noise: float, rng: random.Random) -> Lut:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    as_json = parser.parse_args().json
+    rows = []
     rules = {
         "plain": lambda lut, cap: select(lut, cap_w=cap),
         "50 %": lambda lut, cap: choose(lut, cap_w=cap, violation_probability=0.5).selection,
@@ -52,7 +58,8 @@ def main() -> None:
         "5 %": lambda lut, cap: choose(lut, cap_w=cap, violation_probability=0.05).selection,
         "1 %": lambda lut, cap: choose(lut, cap_w=cap, violation_probability=0.01).selection,
     }
-    print("noise   rule   above cap   by at most   time against the true best (choices below the cap)")
+    if not as_json:
+        print("noise   rule   above cap   by at most   time against the true best (choices below the cap)")
     for noise in (0.003, 0.01, 0.02):
         results: dict[str, list[tuple[float, float]]] = {name: [] for name in rules}
         for workload in ("resnet18", "mobilenetv2", "efficientvit", "transformer"):
@@ -71,7 +78,11 @@ def main() -> None:
             above = [over for over, _ in pairs if over >= 0]
             loss = fmean(loss for over, loss in pairs if over < 0)
             share = len(above) / len(pairs)
-            print(f"{noise:5.1%} {name:>6} {share:11.1%} {max(above, default=0.0):12.1%} {loss:14.2%}")
+            rows.append({"noise": noise, "rule": name, "above": share, "most": max(above, default=0.0), "loss": loss})
+            if not as_json:
+                print(f"{noise:5.1%} {name:>6} {share:11.1%} {max(above, default=0.0):12.1%} {loss:14.2%}")
+    if as_json:
+        print(json.dumps(rows))
 
 
 if __name__ == "__main__":

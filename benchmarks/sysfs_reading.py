@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import tempfile
 import threading
 import time
@@ -32,6 +34,17 @@ def reading_s(name: str) -> float:
     return spent_s / READINGS
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = {name: reading_s(name) for name in ("nano", "tx2", "agx-orin")}
+    if options.json:
+        print(json.dumps({"seconds_per_reading": found}))
+        return
+    for name, seconds in found.items():
+        print(f"{name}: {seconds * 1e3:.2f} ms a reading")
+
+
 if __name__ == "__main__":
-    for name in ("nano", "tx2", "agx-orin"):
-        print(f"{name}: {reading_s(name) * 1e3:.2f} ms a reading")
+    main()

@@ -7,6 +7,7 @@ a virtual Nano under 4.5 W. Targets: hundreds of times at 10 ms, thousands with 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 
 from traingov_policies.values import Cap
@@ -28,10 +29,15 @@ def speed(workload: str, interval_s: float, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0, help="simulated seconds of each run")
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    found = {w: {i: speed(w, i, options.seconds) for i in INTERVALS_S} for w in ("resnet18", "digits-mlp")}
+    if options.json:
+        print(json.dumps({"times_real_time": found}))
+        return
     print(f"times real time (CPU seconds), over {options.seconds:g} simulated seconds")
-    for workload in ("resnet18", "digits-mlp"):
-        shown = "  ".join(f"{i * 1000:.0f} ms: {speed(workload, i, options.seconds):.0f}" for i in INTERVALS_S)
+    for workload, times in found.items():
+        shown = "  ".join(f"{i * 1000:.0f} ms: {times_real:.0f}" for i, times_real in times.items())
         print(f"{workload:>10}  {shown}")
 
 
