@@ -1,11 +1,11 @@
-# make demo | test | lint: each sets up what it needs in .venv, with nothing but Python 3.10+ installed.
+# make demo | test | lint | docs: each sets up what it needs in .venv, with nothing but Python 3.10+ installed.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PARTS  := client proxy sim
 STAMP  := $(VENV)/.set-up
 
-.PHONY: demo test lint format wheels recordings bench clean
+.PHONY: demo test lint format wheels recordings bench docs clean
 
 demo: $(STAMP)
 	$(BIN)/traingov-sim demo
@@ -37,6 +37,15 @@ recordings: $(STAMP)
 
 bench: $(STAMP)
 	set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+# The site of docs/ below build/site, in an environment of its own; a broken link or a page without a place fails.
+docs: .venvs/docs/.set-up
+	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict
+
+.venvs/docs/.set-up: docs/requirements.txt
+	$(PYTHON) -m venv .venvs/docs
+	.venvs/docs/bin/python -m pip install -q -r docs/requirements.txt
+	touch $@
 
 $(STAMP): pyproject.toml $(PARTS:%=%/pyproject.toml) requirements-dev.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "traingov needs Python 3.10 or newer: make PYTHON=python3.11")'
