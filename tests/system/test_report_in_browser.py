@@ -86,6 +86,24 @@ def test_it_is_drawn_in_light_in_dark_and_in_a_narrow_window(
     assert picture.stat().st_size > 20_000  # text and charts, not an empty window
 
 
+def test_the_slider_reads_a_moment_of_the_run(page: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved.html"  # the page, with a script of ours, which its policy would not allow
+    document = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
+    move = "slide.value = '900'; slide.dispatchEvent(new Event('input'));"
+    moved.write_text(document.replace("</body>", f"<script>{move}</script></body>"), encoding="utf-8")
+    shown, console = browse(moved, tmp_path, "--dump-dom")
+    assert console == []
+    read = re.search(r"<output[^>]*>([^<]*)</output>", shown)
+    assert read is not None
+    number = r"[0-9.]+"
+    assert re.fullmatch(
+        rf"{number} to {number} s: {number} W \({number} W to {number} W\); window mean at most {number} W; "
+        rf"cap 4.5 W; ({number} to )?{number} MHz; batch (16|32)",
+        read[1],
+    )
+    assert 'visibility="visible"' in shown  # the line in the chart
+
+
 def test_a_complaint_of_the_browser_would_be_seen(tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text("<!doctype html><script>no_such_function()</script>")
