@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -10,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .connection import Connection
 from .handler import Handler
@@ -22,13 +24,16 @@ log = logging.getLogger("traingov.sessions")
 DEFAULT_PATH = Path("/run/traingov/traingov.sock")
 SERVER_NAME = "traingov/0.1.0"
 _SWEEP_INTERVAL_S = 0.5
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_SAY_EVERY_S = 60.0
 
 
 class SessionServer:
     """Serves JSON-RPC sessions at ``path``, or on ``listener`` where systemd handed one over.
 
     ``access`` is looked up in the system where it is not given. ``counters`` tells what happened since the start:
-    messages, rejected, refused_full, slow_reader, too_fast, too_long, idle, timeout_hello, timeout_message.
+    messages, rejected, refused_full, slow_reader, too_fast, too_long, idle, timeout_hello, timeout_message,
+    no_descriptor.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class SessionServer:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._connections: set[Connection] = set()
+        self._say_again_s = float("-inf")
 
     @property
     def sessions(self) -> int:
@@ -73,6 +79,7 @@ class SessionServer:
             self._listener = await listen(self.path, mode=self._mode, gid=gid if may_give else None)
             self._identity = identity_of(self.path)
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._loop_fault)
         # Not create_unix_server: since Python 3.13 it removes the path on closing, also one that belongs to systemd.
         self._server = await loop.create_server(lambda: Connection(self), sock=self._listener, backlog=BACKLOG)
         log.info("listening on %s", self.path)
@@ -116,6 +123,22 @@ class SessionServer:
     def count(self, what: str) -> None:
         """Count an occurrence."""
         self.counters[what] += 1
+
+    def _loop_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What asyncio has to say. Of a lack of descriptors it would print a traceback for each waiting connection."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+            loop.default_exception_handler(context)
+            return
+        self.count("no_descriptor")
+        now_s = self.clock()
+        if now_s >= self._say_again_s:
+            self._say_again_s = now_s + _SAY_EVERY_S
+            log.error(
+                "no session can be taken in (%s): those that wait are tried again each second; raise LimitNOFILE= of "
+                "the service, or end some clients",
+                error.strerror,
+            )
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
