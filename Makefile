@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.set-up
 .PHONY: demo test lint format wheels recordings bench docs clean
 
 demo: $(STAMP)
-	$(BIN)/traingov-sim demo
+	mkdir -p build && $(BIN)/traingov-sim demo --report build/demo-report.html
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q

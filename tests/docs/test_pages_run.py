@@ -19,7 +19,7 @@ def _blocks(path: Path) -> list[Block]:
 
 
 def _runs(path: Path) -> bool:
-    return any(block.language in COMMANDS and block.not_run is None for block in _blocks(path))
+    return any(block.setups or (block.language in COMMANDS and block.not_run is None) for block in _blocks(path))
 
 
 RUN = [path for path in PAGES if _runs(path)]
