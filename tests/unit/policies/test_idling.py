@@ -182,7 +182,7 @@ def test_a_pause_before_the_job_follows_an_advice_does_not_cost_it_the_batch_siz
 
 
 def test_a_job_that_never_reports_a_step_is_found_out_in_the_end() -> None:
-    bench = Bench(Settings(profile=ProfileSettings(max_frequencies=3)))
+    bench = Bench(Settings(profile=ProfileSettings(max_frequencies=3), sampling_interval_s=0.1))
     bench.register()
     bench.stop(load=0.9)
     bench.run(3000)
