@@ -55,3 +55,28 @@ def test_a_target_holds_on_inputs_damaged_a_little(name: str) -> None:
     dice, known = random.Random(zlib.crc32(name.encode())), seeds(name)
     for _ in range(DAMAGED):
         TARGETS[name](damaged(dice.choice(known), dice))
+
+
+DEEP = b"[" * 100_000
+LONG = b"9" * 10_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("data", [DEEP, LONG, b'{"schema":' + DEEP, b"a: " + LONG], ids=["deep", "long", "in", "yaml"])
+def test_nesting_and_numbers_without_end_are_refused_as_any_wrong_input(name: str, data: bytes) -> None:
+    TARGETS[name](data)
+    TARGETS[name](data + b"\n")
+
+
+@pytest.mark.parametrize("name", ["kept-caps", "restore-journal", "tables", "relations", "curves", "sweeps", "tree"])
+def test_a_file_cut_off_at_any_byte_is_set_aside_or_passed_over(name: str) -> None:
+    for data in seeds(name):
+        step = 1 if len(data) < 1000 else len(data) // 500
+        for cut in range(0, len(data), step):
+            TARGETS[name](data[:cut])
+
+
+def test_a_history_cut_off_anywhere_is_set_aside_and_begun_anew() -> None:
+    data = seeds("history")[-1]
+    for cut in range(0, len(data), 1009):
+        TARGETS["history"](data[:cut])

@@ -106,7 +106,7 @@ def _check_recording(path: str) -> str:
                         decode_header(entry)
                     elif "event" in entry:
                         decode_event(entry)
-                except (ValueError, KeyError, AttributeError, TypeError) as error:
+                except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
                     raise WrongInput(f"{path}:{number}: {error}") from None
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise WrongInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None

@@ -37,6 +37,8 @@ def read_json(path: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise WrongInput(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or thousands of brackets
+        raise WrongInput(f"{path}: is no JSON that can be read here: nested too deeply, or a number too long") from None
 
 
 def print_json(value: Any) -> None:

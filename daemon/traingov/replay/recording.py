@@ -55,14 +55,17 @@ def replay(entries: Iterable[dict[str, Any]], tolerance: float = 0.0) -> Replay:
     difference: str | None = None
     events = actions = 0
     first_s = last_s = None
-    for entry in held[1:]:
+    for number, entry in enumerate(held[1:], 2):
         if "event" in entry:
             if difference is None:
                 difference = _compare(expected, produced, last_s, tolerance)
-            event = decode_event(entry)
-            first_s = event.t_s if first_s is None else first_s
-            last_s = event.t_s
-            produced = [encode_action(action) for action in governor.handle(event)]
+            try:
+                event = decode_event(entry)
+                first_s = event.t_s if first_s is None else first_s
+                last_s = event.t_s
+                produced = [encode_action(action) for action in governor.handle(event)]
+            except Exception as error:  # values that no service wrote may do anything to a governor
+                raise ValueError(f"recording: line {number}: {_told(error)}") from error
             expected = []
             events += 1
         elif "action" in entry:
@@ -70,7 +73,16 @@ def replay(entries: Iterable[dict[str, Any]], tolerance: float = 0.0) -> Replay:
             actions += 1
     difference = difference or _compare(expected, produced, last_s, tolerance)
     duration = 0.0 if first_s is None or last_s is None else last_s - first_s
-    return Replay(events, actions, duration, difference, tuple(violations(held)))
+    try:
+        broken = tuple(violations(held))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"recording: an entry is not as traingov writes it: {_told(error)}") from error
+    return Replay(events, actions, duration, difference, broken)
+
+
+def _told(error: Exception) -> str:
+    text = " ".join(str(error).split())[:200]
+    return text if type(error) is ValueError else f"{type(error).__name__} {text}"
 
 
 def _entry(number: int, line: str) -> dict[str, Any]:
@@ -78,6 +90,8 @@ def _entry(number: int, line: str) -> dict[str, Any]:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"recording: line {number} is not JSON: {error.msg}") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or thousands of brackets
+        raise ValueError(f"recording: line {number} is no JSON that can be read here") from None
     if not isinstance(value, dict):
         raise ValueError(f"recording: line {number} is not an object")
     return value
