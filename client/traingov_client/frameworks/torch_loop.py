@@ -221,7 +221,10 @@ class GovernedLoop:
         self._open = False
         self._begin_batch()
         try:
-            with self._quiet():
+            if self._world > 1:
+                with self._quiet():
+                    yield
+            else:
                 yield
         except Exception as error:
             if not is_out_of_memory(error) or not self._shrink():
@@ -231,7 +234,8 @@ class GovernedLoop:
 
     def backward(self, loss: Any) -> None:
         """``loss.backward()``, where ``loss`` is the batch's mean: weighted as its share of the optimizer step."""
-        loss = loss * self._group.weight
+        if self._group.weight != 1.0:
+            loss = loss * self._group.weight
         (loss if self._scaler is None else self._scaler.scale(loss)).backward()
 
     def _begin_batch(self) -> None:
@@ -249,7 +253,7 @@ class GovernedLoop:
     def _quiet(self) -> Any:
         """Gradients are exchanged between processes once an optimizer step, not once a batch."""
         group = self._group
-        if self._world > 1 and group.taken + group.now < group.size and hasattr(self._model, "no_sync"):
+        if group.taken + group.now < group.size and hasattr(self._model, "no_sync"):
             return self._model.no_sync()
         return contextlib.ExitStack()
 
