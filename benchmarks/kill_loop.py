@@ -12,8 +12,8 @@ removed. Then the service is killed, and `traingov restore` runs, as the unit's 
   written, closed, renamed, removed; N drawn from 1 to 59), thus while it is saved or removed, or at a write beside it.
 
 Judged by what the board itself says of its bounds, not by its files: they are back within 2 s of the kill, and neither
-journal nor temporary file is left. A round that fails is kept in the output with log and journal; the loop goes on.
-To save the import of NumPy in each round, the service is forked from a process that has imported it and not run it.
+journal nor temporary file is left. A round that fails is kept in the output with log and journal; the loop goes on
+and ends with exit status 1. To save the import of NumPy in each round, the service is forked from a process that has imported it and not run it.
 """
 
 from __future__ import annotations
@@ -295,6 +295,8 @@ def main() -> None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         rounds = run(options.kills, options.seed, options.out)
     print(json.dumps(show(rounds), indent=1))
+    if any(found.get("failed") for found in rounds):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ class TegrastatsSource:
         self._child: Child | None = None
         self._dying: list[Child] = []
         self._splitter = LineSplitter()
-        self._die_with_parent = True
+        # systemd ends a unit's whole control group, and its filter of system calls refuses setpriv anyway.
+        self._die_with_parent = "NOTIFY_SOCKET" not in os.environ
         self._failures = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._state = "stopped"

@@ -48,6 +48,7 @@ def test_after_sigkill_systemd_gives_the_clock_back_starts_anew_and_the_job_retu
     said = training.journal(cursor)
     assert f"restored to {NANO_HZ[1]}" in said
     assert "code=killed, status=9/KILL" in said
+    assert "setpriv" not in said
 
 
 def test_a_hung_service_is_ended_by_the_watchdog_and_the_clock_comes_back(training: Machine) -> None:

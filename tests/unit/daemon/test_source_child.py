@@ -348,3 +348,24 @@ def test_a_command_or_an_interval_that_makes_no_sense_is_refused() -> None:
         Watcher([])
     with pytest.raises(ValueError, match="sampling interval"):
         Watcher(["t"]).source.set_interval(0)
+
+
+def test_under_a_unit_systemd_ends_the_child_and_setpriv_is_not_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setpriv = tmp_path / "setpriv"
+    setpriv.write_text(f'#!/bin/sh\ntouch {tmp_path}/tried\nexec "$3"\n')
+    setpriv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody-listens"))
+
+    async def scenario() -> list[tuple[str, str]]:
+        watcher = Watcher(child(FOREVER))
+        watcher.source.start()
+        watcher.source.set_interval(0.01)
+        await watcher.until(lambda: len(watcher.readings) > 3)
+        await watcher.end()
+        return watcher.states
+
+    assert all(state != "failed" for state, _ in asyncio.run(scenario()))
+    assert not (tmp_path / "tried").exists()
