@@ -13,7 +13,8 @@ removed. Then the service is killed, and `traingov restore` runs, as the unit's 
 
 Judged by what the board itself says of its bounds, not by its files: they are back within 2 s of the kill, and neither
 journal nor temporary file is left. A round that fails is kept in the output with log and journal; the loop goes on
-and ends with exit status 1. To save the import of NumPy in each round, the service is forked from a process that has imported it and not run it.
+and ends with exit status 1. To save the import of NumPy in each round, the service is forked from a process that has
+imported it and not run it.
 """
 
 from __future__ import annotations
