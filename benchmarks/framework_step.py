@@ -25,7 +25,7 @@ from typing import Any
 
 from client_step import serve
 
-ROWS, BATCH, EPOCHS = 3200, 32, 2
+ROWS, BATCH, EPOCHS = 3200, 32, 5
 STEPS = EPOCHS * ROWS // BATCH
 
 
