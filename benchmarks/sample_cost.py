@@ -124,8 +124,8 @@ def measure(seconds: float, jetson_stats: str | None) -> dict[str, Any]:
                 process.kill()
                 process.wait()
     samples = {name: after[name][1] - before[name][1] for name in who}
-    if min(samples.values()) < 0.5 * seconds / _INTERVAL_S:
-        raise SystemExit(f"too few samples came to judge ({samples}): the machine is too busy")
+    if not min(samples.values()):
+        raise SystemExit(f"no samples came ({samples}): the machine is too busy")
     cost = {name: (after[name][0] - before[name][0]) / samples[name] * 1e6 for name in who}
     return {
         "us_per_sample": {name: round(us, 1) for name, us in cost.items()},
@@ -134,6 +134,7 @@ def measure(seconds: float, jetson_stats: str | None) -> dict[str, Any]:
         "ratio_traingovd": round(cost["traingovd"] / cost["parser"], 2),
         "jetson_stats": "3.1.4" if peer_runs else "not measured: not installed; see the head of this file",
         "target_ratio": TARGET_RATIO,
+        "rate_kept": min(samples.values()) * _INTERVAL_S / seconds,
     }
 
 
@@ -157,6 +158,8 @@ def main() -> None:
     for name, us in found["us_per_sample"].items():
         print(f"{name:17}{us:8.1f} µs of CPU a sample, {us / 1e6 / _INTERVAL_S:6.2%} of a core")
     print(f"loop / parser {found['ratio_loop']}, traingovd / parser {found['ratio_traingovd']} (target {TARGET_RATIO})")
+    if found["rate_kept"] < 0.9:
+        print(f"only {found['rate_kept']:.0%} of the samples came: the machine is too busy to judge by this")
     print(f"jetson-stats: {found['jetson_stats']}; {found['samples']['traingovd']} samples")
 
 
