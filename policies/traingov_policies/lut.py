@@ -62,6 +62,9 @@ class Lut:
     def __post_init__(self) -> None:
         _ascending("batch_sizes", self.batch_sizes)
         _ascending("gpu_frequencies_hz", self.gpu_frequencies_hz)
+        for name in ("measured_at", "release", "power_mode", "signature"):
+            if not isinstance(getattr(self, name), (str, type(None))):
+                raise ValueError(f"lut: {name} must be text, not {getattr(self, name)!r}")
         for name in ("board", "workload"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"lut: {name} must be text, not {getattr(self, name)!r}")
@@ -86,7 +89,7 @@ class Lut:
                 if name == "origin":
                     if value not in ORIGINS:
                         raise ValueError(f"lut: origin[{i}][{j}] is {value!r}, not one of {', '.join(ORIGINS)}")
-                elif not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
+                elif not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1e15:
                     raise ValueError(f"lut: {name}[{i}][{j}] must be a number of at least 0, not {value!r}")
 
     @classmethod
@@ -292,5 +295,5 @@ class Lut:
 def _ascending(name: str, values: Sequence[int]) -> None:
     if not values:
         raise ValueError(f"lut: {name} is empty")
-    if any(not isinstance(v, int) or v < 1 for v in values) or list(values) != sorted(set(values)):
+    if any(not isinstance(v, int) or not 1 <= v < 10**12 for v in values) or list(values) != sorted(set(values)):
         raise ValueError(f"lut: {name} must be ascending positive integers without repeats, not {list(values)}")

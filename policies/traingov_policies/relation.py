@@ -33,8 +33,12 @@ class RelationVector:
     origin: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.workload, str):
-            raise ValueError(f"relation: workload must be text, not {self.workload!r}")
+        for name in ("workload", "dataset", "learning_rate_rule", "origin"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and (name == "workload" or value is not None):
+                raise ValueError(f"relation: {name} must be text, not {str(value)[:40]!r}")
+        if self.target is not None and not (isinstance(self.target, (int, float)) and abs(self.target) < 1e18):
+            raise ValueError(f"relation: target must be a number, not {str(self.target)[:40]!r}")
         if not self.batch_sizes or list(self.batch_sizes) != sorted(set(self.batch_sizes)) or self.batch_sizes[0] < 1:
             raise ValueError(f"relation: batch_sizes must ascend without repeats, not {list(self.batch_sizes)}")
         if len(self.relative_samples) != len(self.batch_sizes):
@@ -49,6 +53,11 @@ class RelationVector:
             raise ValueError("relation: no batch size reached the target")
         if self.samples_to_accuracy and len(self.samples_to_accuracy) != len(self.batch_sizes):
             raise ValueError("relation: samples_to_accuracy must have one list of runs per batch size")
+        for samples in (n for runs in self.samples_to_accuracy for n in runs if n is not None):
+            if not 0 < samples < 1e18:
+                raise ValueError(
+                    f"relation: samples_to_accuracy has {str(samples)[:40]}, which is no number of samples"
+                )
         if self.interval is not None:
             self._check_interval(self.interval)
 

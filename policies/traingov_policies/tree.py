@@ -159,7 +159,7 @@ class Tree:
                     raise ValueError(f"tree: {where}.values must be a list of text, not {values!r}")
             elif values:
                 raise ValueError(f"tree: {where}.values: {feature} is a number, give a threshold")
-            if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not math.isfinite(threshold):
+            if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not abs(threshold) < 1e300:
                 raise ValueError(f"tree: {where}.threshold must be a number, not {threshold!r}")
             missing = node.get("missing", "gt")
             if missing not in ("le", "gt"):
@@ -175,7 +175,7 @@ class Tree:
 
 
 def _positive(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 10**12:
         raise ValueError(f"tree: {where} must be a positive number of Hz, not {value!r}")
     return value
 

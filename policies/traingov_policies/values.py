@@ -36,6 +36,8 @@ class Cap:
             raise ValueError(f"cap: window_s must lie between 0.05 and 3600 s, not {self.window_s!r}")
         if self.burst_w is not None and not self.burst_w >= self.power_w:
             raise ValueError(f"cap: burst_w {self.burst_w!r} must not be below power_w {self.power_w!r}")
+        if self.burst_w is not None and self.burst_w > 10_000:
+            raise ValueError(f"cap: burst_w must be at most 10000 W, not {str(self.burst_w)[:40]}")
 
 
 class Objective(str, Enum):

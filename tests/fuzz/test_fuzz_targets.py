@@ -5,10 +5,13 @@ The search for new inputs, guided by coverage, is run.py's.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,3 +83,31 @@ def test_a_history_cut_off_anywhere_is_set_aside_and_begun_anew() -> None:
     data = seeds("history")[-1]
     for cut in range(0, len(data), 1009):
         TARGETS["history"](data[:cut])
+
+
+ODD = (None, [], {}, "", "x", -1, 0, True, 1e308, 10**400, float("inf"), float("nan"), [[]], {"a": 1})
+
+
+def altered(value: Any) -> Iterator[Any]:
+    """``value`` with one part of it, at any depth, replaced by something odd or left out."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield {k: v for k, v in value.items() if k != key}
+            yield from ({**value, key: other} for other in altered(item))
+    elif isinstance(value, list):
+        for at, item in enumerate(value[:4]):
+            yield from ([*value[:at], other, *value[at + 1 :]] for other in altered(item))
+
+
+@pytest.mark.parametrize(
+    "name", ["kept-caps", "restore-journal", "tables", "relations", "curves", "tree", "cap-file", "check-json"]
+)
+def test_an_odd_value_anywhere_in_a_document_is_refused_or_does_no_harm(name: str) -> None:
+    for data in seeds(name):
+        try:
+            whole = json.loads(data)
+        except ValueError:
+            continue
+        for other in altered(whole):
+            TARGETS[name](json.dumps(other).encode())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def read_claims(path: Path, boot: str, now_s: float) -> dict[str, Claim]:
         pass
     except OSError as error:
         log.warning("%s cannot be read (%s): caps set by command are not in force", path, error.strerror)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as error:
         set_aside(path, str(error))
     return {}
 
@@ -45,15 +46,19 @@ def write_claims(path: Path, boot: str, claims: Mapping[str, Claim]) -> None:
 
 
 def _claim(entry: Mapping[str, Any], same_boot: bool, now_s: float) -> Claim:
-    ttl_s, expires_s = entry.get("ttl_s"), entry.get("expires_s")
+    ttl_s, expires_s, uid, set_at = (entry.get(name) for name in ("ttl_s", "expires_s", "uid", "set_at"))
+    if not isinstance(uid, (int, type(None))) or not isinstance(set_at, (str, type(None))):
+        raise ValueError("uid or set_at is not what the service writes")
     if ttl_s is not None:
         ttl_s = float(ttl_s)
         expires_s = float(expires_s) if same_boot and expires_s is not None else now_s + ttl_s
+        if not math.isfinite(expires_s):
+            raise ValueError("a time to live that is no number")
     return Claim(
         str(entry["source"]),
         Cap(**entry["cap"]),
-        entry.get("uid"),
-        entry.get("set_at"),
+        uid,
+        set_at,
         bool(entry.get("override", False)),
         ttl_s,
         None if ttl_s is None else expires_s,

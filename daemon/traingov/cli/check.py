@@ -67,7 +67,7 @@ def check(path: str) -> str:
         return _check_recording(path)
     data = read_json(path)
     schema = data.get("schema") if isinstance(data, dict) else None
-    if schema not in _READERS:
+    if not isinstance(schema, str) or schema not in _READERS:
         raise WrongInput(f"{path}: schema is {schema!r}, not one of {', '.join(sorted(_READERS))}")
     document = json.loads((_SCHEMAS / f"{schema.split('/')[0].removeprefix('traingov.')}.json").read_text())
     errors = sorted(jsonschema.Draft7Validator(document).iter_errors(data), key=lambda e: [str(p) for p in e.path])
