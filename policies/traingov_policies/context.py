@@ -16,7 +16,7 @@ from .actions import (
 )
 from .drift.counts import DriftCounts
 from .events import JobRegistered, KnobReadBack
-from .following import Follower
+from .following import CapPace, Follower
 from .guard import Guard
 from .guarding.board import BoardWatch
 from .idling import Activity, IdleWatch
@@ -92,6 +92,7 @@ class Context:
     foreigners: int = 0
     power_mode_changes: int = 0
     drift: DriftCounts = field(default_factory=DriftCounts)
+    pace: CapPace = field(default_factory=CapPace)
 
     def __post_init__(self) -> None:
         self.watch = BoardWatch(self.settings.guard, len(self.clocks))

@@ -10,7 +10,11 @@ the wish for it comes and goes, as under a flickering cap, the wait doubles each
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
+from statistics import median
+
+_HOLDS = 5  # last holds of a cap that say how long the next one lasts
 
 
 @dataclass(frozen=True)
@@ -34,52 +38,101 @@ class FollowSettings:
             raise ValueError(f"following.hold_most_s {self.hold_most_s:g} must not be below hold_s {self.hold_s:g}")
 
 
+class CapPace:
+    """How long caps hold: what is found out under the present one serves for about so long."""
+
+    def __init__(self) -> None:
+        self._holds: deque[float] = deque(maxlen=_HOLDS)
+        self._since_s: float | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether the cap has changed at all."""
+        return self._since_s is not None
+
+    def changed(self, now_s: float) -> None:
+        """Another cap holds from now on."""
+        if self._since_s is not None:
+            self._holds.append(now_s - self._since_s)
+        self._since_s = now_s
+
+    def expected_s(self, now_s: float) -> float:
+        """Seconds that the present cap may be expected to hold: as long as caps did, or as it has held; else no end."""
+        return max(median(self._holds), self.held_s(now_s)) if self._holds else math.inf
+
+    def held_s(self, now_s: float) -> float:
+        """Seconds that the present cap has held; infinite for the first one."""
+        return math.inf if self._since_s is None else now_s - self._since_s
+
+
 class Follower:
     """When a wish for another batch size has held for long enough. A wish is any value but None; times are monotonic.
 
-    One for each job: it remembers how much the wishes flickered, over profiling and new tables.
+    One for each job: it remembers how much the wishes flickered, over profiling and new tables. ``look_s`` is when to
+    ask whether points that the present cap allows are worth measuring: apart from the wishes, since to measure is no
+    change of mind about the batch size.
     """
 
     def __init__(self, settings: FollowSettings) -> None:
         self._settings = settings
         self._wish: object | None = None
+        self._worth: Worth | None = None
+        self._begun_s = self._told_s = 0.0
+        self._lost_s = 0.0  # by not having followed the wish so far
         self._times = 1.0
         self._restless_s = -math.inf
         self._repaid_s = -math.inf
-        self.due_s = math.inf
+        self._changes_s = math.inf
+        self.look_s = math.inf
+
+    @property
+    def due_s(self) -> float:
+        """When something has to be looked at again; infinite: nothing."""
+        return min(self._changes_s, self.look_s)
+
+    def missing(self, now_s: float, missing: bool) -> None:
+        """Whether points that this cap allows may be worth measuring; looked at once that has held for ``hold_s``."""
+        if not missing:
+            self.look_s = math.inf
+        elif self.look_s == math.inf:
+            self.look_s = now_s + self._settings.hold_s
+
+    def looked(self, again_s: float = math.inf) -> None:
+        """The missing points were looked at; ``again_s``: when to look again under this cap."""
+        self.look_s = again_s
 
     def wish(self, now_s: float, wish: object | None, worth: Worth | None = None) -> None:
         """What is wished for under the present cap, and what it is worth; None: the present batch size is the best.
 
-        The same wish as before goes on; where it was looked at already, it is again, since another cap may gain more.
+        What waiting has lost is added up: a wish that gains more under another cap is due earlier, one that gains less
+        later. Another wish than before goes on from there, since the present batch size is as wrong as it was.
         """
-        if wish == self._wish:
-            if wish is not None and self.due_s == math.inf:
-                self.due_s = now_s + self.wait_s(worth)
-            return
-        undone = wish is not None and now_s < self._repaid_s
-        if now_s - self._restless_s >= self._settings.hold_most_s or -math.inf < self._repaid_s <= now_s:
-            self._times = 1.0
-        if self._wish is not None or undone:
-            self._lengthen(now_s)
-        if not undone:
-            self._repaid_s = -math.inf
-        self._wish = wish
-        self.due_s = math.inf if wish is None else now_s + self.wait_s(worth)
+        if self._worth is not None:
+            self._lost_s += max(0.0, self._worth.gain) * (now_s - self._told_s)
+        if (wish is None) != (self._wish is None):  # it begins, or is withdrawn
+            undone = wish is not None and now_s < self._repaid_s
+            if now_s - self._restless_s >= self._settings.hold_most_s or -math.inf < self._repaid_s <= now_s:
+                self._times = 1.0
+            if wish is None or undone:
+                self._lengthen(now_s)
+            if not undone:
+                self._repaid_s = -math.inf
+            self._begun_s, self._lost_s = now_s, 0.0
+        self._wish, self._worth, self._told_s = wish, worth, now_s
+        self._changes_s = math.inf if wish is None else self._due_s(now_s, worth)
 
-    def wait_s(self, worth: Worth | None) -> float:
-        """How long a wish of this worth has to hold: until waiting has lost what the change costs."""
-        lost_s = 0.0 if worth is None or worth.gain <= 0 else worth.cost_s / worth.gain
-        doubled_s = self._times * max(self._settings.hold_s, lost_s)
-        return max(min(doubled_s, self._settings.hold_most_s), lost_s)
+    def _due_s(self, now_s: float, worth: Worth | None) -> float:
+        """When waiting will have lost what the change costs, times the flicker, or that alone after ``hold_most_s``."""
+        s, waited_s = self._settings, now_s - self._begun_s
+        if worth is None or worth.gain <= 0:
+            return self._begun_s + min(self._times * s.hold_s, s.hold_most_s)
+        enough_s = (self._times * max(s.hold_s * worth.gain, worth.cost_s) - self._lost_s) / worth.gain
+        latest_s = max(s.hold_most_s - waited_s, (worth.cost_s - self._lost_s) / worth.gain)
+        return now_s + max(0.0, min(enough_s, latest_s))
 
     def answered(self) -> None:
-        """The wish has been looked at and is not followed under this cap."""
-        self.due_s = math.inf
-
-    def granted(self) -> None:
-        """The wish was to measure points, and they are measured: that ends it, and is no change of the batch size."""
-        self._wish, self.due_s = None, math.inf
+        """The wish has been looked at and is not followed under this cap; under another one it begins anew."""
+        self._wish, self._worth, self._changes_s = None, None, math.inf
 
     def changed(self, now_s: float, worth: Worth | None = None) -> None:
         """The batch size changes now, for what it is worth; None: nothing at the present one stays below the cap."""
@@ -87,7 +140,8 @@ class Follower:
             self._repaid_s = now_s + worth.cost_s / worth.gain
         elif now_s < self._repaid_s:
             self._lengthen(now_s)
-        self._wish, self.due_s = None, math.inf
+        self._wish, self._worth, self._lost_s = None, None, 0.0
+        self._changes_s = self.look_s = math.inf
 
     def _lengthen(self, now_s: float) -> None:
         self._times = min(2 * self._times, 1e6)

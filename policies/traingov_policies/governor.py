@@ -193,6 +193,8 @@ class Governor:
                     if event.batch_size in job.batch_sizes:
                         job.batch_sizes.remove(event.batch_size)
             case CapChanged():
+                if event.cap != ctx.cap:
+                    ctx.pace.changed(ctx.now_s)
                 ctx.cap = event.cap
                 ctx.guard.set_cap(event.cap)
                 ctx.condition("cap-infeasible", None)

@@ -128,6 +128,10 @@ class PartialPlan:
         """Another cap is in force: points above it are not measured."""
         self._cap_w = cap_w
 
+    def allows(self, point: OperatingPoint) -> bool:
+        """Whether ``point`` may be measured under the present cap, as the table has it."""
+        return point in self._safe(None)
+
     def of(self, point: OperatingPoint) -> Remeasured | None:
         """The new measurement of ``point``, if there is one."""
         return next((d for d in self._done if d.point == point), None)

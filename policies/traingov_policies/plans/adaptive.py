@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from .outlook import Outlook, is_open, look
 from .view import Expected
 
 _DONE = "adaptive_done"
+_KEPT = 32  # caps of which it is remembered how much was measured: under a cap that moves each is another one
 _FIELDS = ("time_s", "peak_power_w", "mean_power_w", "origin", "time_std_s", "power_std_w")
 
 
@@ -84,7 +86,7 @@ class AdaptivePlan:
             return None
         point = self._look().next_point
         if point is None and self.told:
-            done = sorted({*self._done, self._done_key})
+            done = [*(mark for mark in self._done if mark != self._done_key), self._done_key][-_KEPT:]
             self._measured = replace(self._measured, conditions={**self._measured.conditions, _DONE: done})
             self._filled = None
         return point
@@ -93,7 +95,8 @@ class AdaptivePlan:
         """Put the measurement into the table, averaged with an earlier one of the same point, and count it."""
         table = self._measured.with_cell(point, averaged(self._measured.cell(point), cell))
         counts = table.conditions.get("adaptive", {})
-        counts = {**(counts if isinstance(counts, dict) else {}), self._key: self.told + 1}
+        counts = {k: n for k, n in counts.items() if k != self._key} if isinstance(counts, dict) else {}
+        counts = dict([*counts.items(), (self._key, self.told + 1)][-_KEPT:])
         left = [key for key in self._done if key != self._done_key]
         self._measured = replace(table, conditions={**table.conditions, "adaptive": counts, _DONE: left})
         self._last = point
@@ -116,9 +119,11 @@ class AdaptivePlan:
 
     @property
     def _done_key(self) -> str:
-        """As ``_key``, for these very batch sizes and clocks: a table that grew is not finished."""
+        """As ``_key``, for these very batch sizes and clocks, and as far ahead: a table that grew is not finished."""
         lut = self._measured
-        return f"{self._key}, {zlib.crc32(repr((lut.batch_sizes, lut.gpu_frequencies_hz)).encode()):08x}"
+        grid = zlib.crc32(repr((lut.batch_sizes, lut.gpu_frequencies_hz)).encode())
+        short = self._settings.horizon_s < AdaptiveSettings.horizon_s
+        return f"{self._key}, {grid:08x}" + (f", for {self._settings.horizon_s:g} s" if short else "")
 
     @property
     def _key(self) -> str:
@@ -178,10 +183,8 @@ def filled(lut: Lut, expected: Expected | None) -> Lut:
     """``lut`` with its unmeasured cells filled in from the model, as origin "predicted" with standard deviations."""
     if expected is None or expected.time is None or expected.mean is None:
         return lut
-    wide = len(lut.gpu_frequencies_hz)
-    points = list(lut.points())
     cells = []
-    for k, point in enumerate(points):
+    for k, point in enumerate(lut.points()):
         cell = lut.cell(point)
         if (cell.origin in (None, "predicted") and cell.time_s is None) or cell.origin == "predicted":
             time, peak, mean = (float(np.exp(e.mean[k])) for e in (expected.time, expected.peak, expected.mean))
@@ -194,6 +197,12 @@ def filled(lut: Lut, expected: Expected | None) -> Lut:
                 peak * float(expected.peak.sd[k]),
             )
         cells.append(cell)
+    return with_cells(lut, cells)
+
+
+def with_cells(lut: Lut, cells: Sequence[Cell]) -> Lut:
+    """``lut`` with other ``cells``: one for each point, in the order of ``Lut.points``."""
+    wide = len(lut.gpu_frequencies_hz)
 
     def grid(name: str) -> Any:
         values = [getattr(cell, name) for cell in cells]

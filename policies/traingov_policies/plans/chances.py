@@ -25,7 +25,8 @@ class AdaptiveSettings:
     stays below the cap with at least 1 less this probability, given the measurements' noise. ``horizon_s``: seconds
     of training that a better point is taken to serve. ``switch_s``, ``batch_change_s``, ``window_s``: what a change
     of clock, a change of batch size and a measurement cost. ``overshoot``: a point expected above so many caps is
-    not tried. ``neighbour_chance``: a neighbour of the best point with at least this chance to beat it is measured.
+    not tried. ``repeats``: so many measurements more of one point are considered at once; 0: a point is measured
+    once. ``neighbour_chance``: a neighbour of the best point with at least this chance to beat it is measured.
     ``doubt``: with n points measured, deviations of the score are widened by √(1 + doubt / n).
     """
 
@@ -36,6 +37,7 @@ class AdaptiveSettings:
     batch_change_s: float = 0.5
     window_s: float = 1.2
     overshoot: float = 1.05
+    repeats: int = 4
     neighbour_chance: float = 0.01
     doubt: float = 5.0
 

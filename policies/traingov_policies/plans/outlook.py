@@ -31,7 +31,6 @@ from .model import Array
 from .view import Expected, expect, relative
 
 _MEASURED = ("measured", None)  # a table without origins holds measurements
-_REPEATS = 4  # so many measurements of one point are considered at once
 _ENDLESS = 50.0  # logarithm of a score that nothing beats for the worse
 _VERY_LIKELY, _EXCLUDED = 0.9, 0.003
 
@@ -77,7 +76,8 @@ def look(
     risk = np.array([violation(c.peak_power_w, c.power_std_w or 0.0, goal.cap_w) for c in cells])
     safe = known & (risk < settings.violation_probability)
     # A point that was measured but is not safe may be so once it is measured again and its error is smaller.
-    doubtful = known & ~safe & (risk < 1 - settings.violation_probability) & (noise > 0)
+    repeats = settings.repeats if noise > 0 else 0
+    doubtful = known & ~safe & (risk < 1 - settings.violation_probability) & (repeats > 0)
 
     def turns_out(times: int) -> Array:
         """Probability that each cell is found safe by so many measurements more."""
@@ -87,7 +87,7 @@ def look(
 
     best = _best(points, cells, safe, goal)
     if best is None or expected.time is None:
-        down = _way_down(lut, points, opened | doubtful, turns_out(_REPEATS if noise > 0 else 1))
+        down = _way_down(lut, points, opened | doubtful, turns_out(max(1, repeats)))
         return Outlook(down, None, expected)
     score, score_sd = _scores(expected, points, goal)
     # Few points say little of how well the model fits: its deviations are widened as long as they are few.
@@ -97,7 +97,7 @@ def look(
     improvement = expected_improvement(lead, score_sd) * settings.horizon_s
     price = price_s(expected.time, points, lut.samples, last=last, behind=-lead, settings=settings)
     worth = np.full(len(points), -np.inf)
-    for times in range(1, _REPEATS + 1 if noise > 0 else 2):  # one measurement more, or several of the same point
+    for times in range(1, max(1, repeats) + 1):  # one measurement more, or several of the same point
         worth = np.maximum(worth, np.where(tried, improvement * turns_out(times) - times * price, -np.inf))
     index = int(np.argmax(worth))
     if worth[index] <= 0:

@@ -10,13 +10,15 @@ from ..context import Context, Job
 from ..events import BatchFailed, CapChanged, Event
 from ..explaining import detail
 from ..following import Follower, Worth, repays
-from ..lut import Lut
+from ..lut import Cell, Lut
 from ..plans import cautious
+from ..plans.between import between, refreshed
 from ..robust import Choice, Judged, choose
 from ..select import Selection
 from ..values import OperatingPoint
 from ..wording import headline
 from .base import Fallback, State
+from .living import Living
 from .planning import objective_of, plan_for
 from .profiling import Profiling
 from .revalidating import Revalidated, Revalidating
@@ -42,10 +44,12 @@ class Joint(State):
         self._job, self._lut = job, lut
         self._cautious = cautious(lut)
         self._vigil = Vigil(job, lut, self._cautious)
+        self._living = Living(job)
+        self._between: tuple[Lut, Lut] | None = None
         self.selection: Selection | None = None
 
     def enter(self, ctx: Context) -> State:
-        """Choose and advise; what a model predicted is never chosen unmeasured."""
+        """Choose and advise; only what was measured, and where the cap moves, what lies between."""
         try:
             choice = self._choose(ctx, self._job.batch_sizes)
         except ValueError as error:
@@ -66,6 +70,8 @@ class Joint(State):
         doubt, self._lut = self._vigil.see(event, ctx), self._vigil.lut
         if doubt is not None:
             return self._revalidate(doubt, ctx)
+        if ctx.pace.moves and (found := self._living.see(event, self._lut, ctx)) is not None:
+            return self._learn(*found, ctx)
         if job.follower is not None and ctx.now_s >= job.follower.due_s:
             return self._reconsider(job.follower, ctx)
         return self
@@ -93,11 +99,30 @@ class Joint(State):
         return Revalidating(job, self._lut, cautious_now, doubt, ctx, best=best, again=again)
 
     def _choose(self, ctx: Context, batch_sizes: Sequence[int], lut: Lut | None = None) -> Choice:
-        job, table = self._job, self._lut if lut is None else lut
+        job, table = self._job, self._usable(self._lut if lut is None else lut, ctx)
         return choose(
             table, job.registered.relation, ctx.cap_w, objective_of(job, ctx), batch_sizes,
-            violation_probability=ctx.settings.violation_probability, measured_only=True,
+            violation_probability=ctx.settings.violation_probability, measured_only=not ctx.pace.moves,
         )  # fmt: skip
+
+    def _usable(self, lut: Lut, ctx: Context) -> Lut:
+        """``lut``; where the cap moves, with the predicted points that lie between measured ones and no others."""
+        if not ctx.pace.moves:
+            return lut
+        if self._between is None or self._between[0] is not lut:
+            self._between = lut, between(lut)
+        return self._between[1]
+
+    def _learn(self, point: OperatingPoint, cell: Cell, said: str, ctx: Context) -> State:
+        """What was seen of ``point`` while training there goes into the table, and the choice is made anew."""
+        job = self._job
+        lut = refreshed(self._lut.with_cell(point, cell))
+        job.lut = self._lut = lut
+        self._cautious = cautious(lut)
+        self._vigil.learned(lut, self._cautious)
+        ctx.out.append(PersistLut(lut, job.name))
+        ctx.say(job, "learned", f"{point}: {said}", point)
+        return self._follow(ctx)
 
     def _take(self, choice: Choice, ctx: Context, batch_sizes: Sequence[int] | None = None, more: str = "") -> None:
         """Run at the chosen point of ``batch_sizes`` (default: all of the job's); ``more`` is said besides."""
@@ -105,20 +130,21 @@ class Joint(State):
         self.selection = choice.selection
         dropped = sorted(set(job.registered.batch_sizes) - set(job.batch_sizes))
         allowed = job.batch_sizes if batch_sizes is None else batch_sizes
-        why = detail(choice, self._lut, relation, batch_sizes=allowed, dropped=dropped, measured_only=True)
+        table = self._usable(self._lut, ctx)
+        why = detail(choice, table, relation, batch_sizes=allowed, dropped=dropped, measured_only=not ctx.pace.moves)
         point, text = choice.selection.chosen.point, headline(why) + more
         ctx.condition("cap-infeasible", None if choice.selection.feasible else text)
         ctx.aim_guarded(point.gpu_frequency_hz, text, point.batch_size, trusted=True)
         ctx.advise(job, point.batch_size, "train", text)
         ctx.say(job, "joint", text, point, **why)
         self._vigil.settle(choice, text, ctx)
+        self._living.at(point)
 
     def _follow(self, ctx: Context) -> State:
         """The cap changed: the best clock of the present batch size at once, and what else may be worth a change."""
         job = self._job
         follower = job.follower = job.follower or Follower(ctx.settings.following)
-        plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
-        missing = plan.next_point() is not None
+        table = self._lut.restricted(job.batch_sizes)
         kept = None if self.selection is None else self.selection.chosen.point.batch_size
         try:
             here = self._choose(ctx, [kept] if kept in job.batch_sizes else [])
@@ -127,17 +153,19 @@ class Joint(State):
             here = None
         if here is None or not here.selection.feasible:  # the present batch size cannot stay below this cap
             follower.changed(ctx.now_s)
-            return Profiling(job, plan, Joint) if missing else self.enter(ctx)
-        more, worth = "", None
+            plan = plan_for(table, ctx, job)
+            return self.enter(ctx) if plan.next_point() is None else Profiling(job, plan, Joint)
+        more = ""
+        missing = plan_for(table, ctx, job, lasting=True).next_point() is not None
+        follower.missing(ctx.now_s, missing)
         if missing:
-            follower.wish(ctx.now_s, "measure")
             more = "; points that this cap allows are not measured yet"
-        elif best.point.batch_size == here.chosen.point.batch_size:
+        if best.point.batch_size == here.chosen.point.batch_size:
             follower.wish(ctx.now_s, None)
         else:
             worth = self._worth(here.chosen, best, ctx)
             follower.wish(ctx.now_s, best.point.batch_size if worth.pays else None, worth)
-            more = f"; {best.point} {worth.text}"
+            more += f"; {best.point} {worth.text}"
         if follower.due_s < math.inf:
             more += f"; looked at when that has held for {follower.due_s - ctx.now_s:.3g} s"
         self._take(here, ctx, [here.chosen.point.batch_size], more)
@@ -146,10 +174,14 @@ class Joint(State):
     def _reconsider(self, follower: Follower, ctx: Context) -> State:
         """What the cap calls for has held for a while: measure what is missing, or change the batch size if it pays."""
         job = self._job
-        plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
-        if plan.next_point() is not None:
-            follower.granted()
-            return Profiling(job, plan, Joint)
+        if ctx.now_s >= follower.look_s:
+            plan = plan_for(self._lut.restricted(job.batch_sizes), ctx, job)
+            if plan.next_point() is not None:
+                follower.looked()
+                return Profiling(job, plan, Joint)
+            follower.looked(ctx.now_s + ctx.pace.held_s(ctx.now_s))  # it may be worth it for a cap that lasts longer
+            if ctx.now_s < follower.due_s:
+                return self
         follower.answered()
         choice = self._choose(ctx, job.batch_sizes)
         here = None if self.selection is None else choice.of(self.selection.chosen.point)
@@ -165,11 +197,11 @@ class Joint(State):
         return self
 
     def _worth(self, here: Judged, best: Judged, ctx: Context) -> Worth:
-        return repays(here.score, best.score, *self._pace(here.point), ctx.settings.following)
+        return repays(here.score, best.score, *self._pace(here.point, ctx), ctx.settings.following)
 
-    def _pace(self, point: OperatingPoint) -> tuple[float | None, float | None]:
+    def _pace(self, point: OperatingPoint, ctx: Context) -> tuple[float | None, float | None]:
         """Seconds a step at ``point``, and seconds of training left there; None where unknown."""
-        time_s, total = self._lut.cell(point).time_s, self._job.registered.samples_total
+        time_s, total = self._usable(self._lut, ctx).cell(point).time_s, self._job.registered.samples_total
         if time_s is None:
             return None, None
         sample_s = time_s / self._lut.samples

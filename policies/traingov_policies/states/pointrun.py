@@ -30,6 +30,7 @@ class PointRun:
 
     def __init__(self, job: Job, point: OperatingPoint, samples: int, ctx: Context, *, why: str, phase: str) -> None:
         self._job, self.point, self._samples = job, point, samples
+        self._window_s = _window_s(ctx)
         self._index = ctx.index_at_most(point.gpu_frequency_hz)
         self._meter: PointMeter | None = None
         self._settled = ctx.requested == (point.gpu_frequency_hz,) * 2 and job.batch_size == point.batch_size
@@ -37,6 +38,10 @@ class PointRun:
         ctx.aim_guarded(point.gpu_frequency_hz, why, point.batch_size, trusted=True)
         ctx.advise(job, point.batch_size, phase, why)
         self._batch_ready = job.batch_size == point.batch_size
+
+    def goes_on(self, ctx: Context) -> bool:
+        """Whether a changed cap lets the measurement go on, if it allows the point: one over the same window does."""
+        return self._window_s == _window_s(ctx)
 
     def handle(self, event: Event, ctx: Context) -> Reading | None:
         """The reading, once there is one."""
@@ -78,12 +83,15 @@ class PointRun:
         if self._batch_ready and actual is not None and actual.max_hz is not None and ctx.requested == (hz, hz):
             if actual.max_hz != hz:
                 return Reading(None, f"the kernel set {actual.max_hz / 1e6:g} MHz instead")
-            window_s = 1.0 if ctx.cap is None else ctx.cap.window_s
             begin_s = ctx.now_s + (0.0 if self._settled else settings.settle_s)
             earliest_s = ctx.now_s + settings.settle_seen_s
-            self._meter = PointMeter(self.point, begin_s, settings, ctx.cap_w, window_s, earliest_s=earliest_s)
+            self._meter = PointMeter(self.point, begin_s, settings, ctx.cap_w, self._window_s, earliest_s=earliest_s)
             return None
         if ctx.now_s > self._deadline_s:
             what = "the clock write was not answered" if self._batch_ready else "the job did not follow"
             return Reading(None, what)
         return None
+
+
+def _window_s(ctx: Context) -> float:
+    return 1.0 if ctx.cap is None else ctx.cap.window_s

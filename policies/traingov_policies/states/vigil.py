@@ -71,6 +71,10 @@ class Vigil:
         if self._rivals is None:
             self._rivals = Rivals(ctx.settings.drift)
 
+    def learned(self, lut: Lut, cautious: Lut) -> None:
+        """The table knows more than before: a point that was predicted, or a higher power of one that was measured."""
+        self.lut, self._cautious = lut, cautious
+
     @property
     def probing(self) -> OperatingPoint | None:
         """The point that is probed now."""
@@ -191,7 +195,7 @@ class Vigil:
         self._next_s = ctx.now_s + _LOOK_S
         if ctx.cap is not None and ctx.guard.limit < ctx.index_at_most(here.point.gpu_frequency_hz):
             return
-        points = [j.point for j in choice.ranked]
+        points = [j.point for j in choice.ranked if j.origin != "predicted"]
         safe = [p for p in points if self._cost_s(p, ctx) <= settings.probe_most_s and self._safe(p, live, ctx)]
         point = self._rivals.next(choice.ranked, choice.chosen, safe, ctx.now_s, self._begun_s)
         if point is None or self._spent_s + self._cost_s(point, ctx) > earned_s:

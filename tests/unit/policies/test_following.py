@@ -214,7 +214,9 @@ def test_a_wish_is_due_when_waiting_has_lost_as_much_as_the_change_costs() -> No
     follower.wish(100.0, 8, worth(0.1, 3.0))
     assert follower.due_s == pytest.approx(130.0)
     follower.wish(105.0, 8, worth(0.2, 3.0))
-    assert follower.due_s == pytest.approx(130.0), "the same wish goes on"
+    assert follower.due_s == pytest.approx(117.5), "0.5 s are lost by now, and the other 2.5 s are faster"
+    follower.wish(110.0, 16, worth(0.05, 3.0))
+    assert follower.due_s == pytest.approx(140.0), "another wish goes on from the 1.5 s that are lost by now"
 
 
 def test_a_withdrawn_wish_doubles_the_wait_up_to_the_longest() -> None:
