@@ -128,3 +128,14 @@ def test_the_history_is_no_table_in_use_and_one_workload_does_not_push_out_anoth
     folder = store.path(NANO, "resnet18").parent / "history"
     assert [p.name for p in folder.iterdir()] == ["resnet18-b.000001.json"]
     assert LutStore(tmp_path).get(NANO, "resnet18") is None
+
+
+def test_a_link_where_the_temporary_file_goes_is_not_followed(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.write_text("dear diary")
+    (tmp_path / ".x.json.tmp").symlink_to(foreign)
+    with pytest.raises(OSError, match="symbolic link"):
+        write_atomically(tmp_path / "x.json", b"{}")
+    assert foreign.read_text() == "dear diary"
+    write_atomically(tmp_path / "x.json", b"{}")
+    assert (tmp_path / "x.json").read_text() == "{}"
