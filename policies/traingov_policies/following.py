@@ -90,6 +90,11 @@ class Follower:
         """When something has to be looked at again; infinite: nothing."""
         return min(self._changes_s, self.look_s)
 
+    @property
+    def wishes(self) -> bool:
+        """Whether another batch size is wished for. One that gains too little is not begun with, and ends no wish."""
+        return self._wish is not None
+
     def missing(self, now_s: float, missing: bool) -> None:
         """Whether points that this cap allows may be worth measuring; looked at once that has held for ``hold_s``."""
         if not missing:

@@ -56,8 +56,9 @@ class Outcome:
 class PartialPlan:
     """``lut`` is the table in doubt; ``first`` are the point that runs and those that raised the doubt.
 
-    ``best`` chooses from a table (None: nothing). Only points with a measured time are measured again; every value of
-    the table is corrected.
+    ``best`` chooses from a table (None: nothing). Only points with a measured time are measured again, and none but
+    ``first`` that would last longer than ``probe_most_s``, if there are enough others; every value of the table is
+    corrected.
     """
 
     def __init__(
@@ -69,8 +70,10 @@ class PartialPlan:
         best: Callable[[Lut], OperatingPoint | None],
     ) -> None:
         self.lut, self._cap_w, self._settings, self._best = lut, cap_w, settings, best
-        self._points = [p for p in lut.points() if lut.cell(p).time_s and lut.cell(p).origin != "predicted"]
-        self._first = [p for p in dict.fromkeys(first) if p in self._points]
+        known = [p for p in lut.points() if lut.cell(p).time_s and lut.cell(p).origin != "predicted"]
+        self._first = [p for p in dict.fromkeys(first) if p in known]
+        quick = [p for p in known if _lasts_s(lut, p) <= settings.probe_most_s]
+        self._points = known if len(quick) < _FIRST + _VERIFY else [p for p in known if p in quick or p in self._first]
         cells = len(lut.batch_sizes) * len(lut.gpu_frequencies_hz)
         self.most = max(_FIRST + _VERIFY, math.floor(settings.points_share * cells))
         self._done: list[Remeasured] = []
@@ -278,6 +281,11 @@ class PartialPlan:
         drifts = lut.conditions.get("drifts", 0)
         count = (drifts if isinstance(drifts, int) else 0) + 1
         return replace(lut, conditions={**lut.conditions, "drifts": count})
+
+
+def _lasts_s(lut: Lut, point: OperatingPoint) -> float:
+    """Seconds that measuring ``point`` takes at the least: two steps."""
+    return 2 * (lut.cell(point).time_s or 0.0) * point.batch_size / lut.samples
 
 
 def _widened(value: float | None, std: float | None, factor: float, sd: float) -> float | None:

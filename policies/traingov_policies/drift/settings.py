@@ -11,11 +11,12 @@ class DriftSettings:
 
     ``shift``: the relative change that is looked for; ``tolerance``: one that is none yet. ``probe_budget``: share of
     time that may be spent at other points (0: no probes); ``probe_most_s``: a point whose probe would last longer is
-    not probed. ``points_share``: share of the table's points that a partial re-profile measures at most (but three
-    always may be). ``uniform``: points whose ratios live / table differ by less count as changed alike.
-    ``verified``: a corrected value is right when the measurement differs by at most this. ``wait_most_s``: how long
-    thermal throttling and the like are waited out before a drift is looked into all the same. ``again_s``: pause
-    between two full re-profiles for drift. ``history``: old tables kept for each workload.
+    not probed, nor measured again for drift where there are enough others. ``points_share``: share of the table's
+    points that a partial re-profile measures at most (but three always may be). ``uniform``: points whose ratios
+    live / table differ by less count as changed alike. ``verified``: a corrected value is right when the measurement
+    differs by at most this. ``wait_most_s``: how long thermal throttling and the like are waited out before a drift is
+    looked into all the same. ``again_s``: pause between two full re-profiles for drift. ``history``: old tables kept
+    for each workload.
     """
 
     enabled: bool = True

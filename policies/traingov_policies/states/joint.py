@@ -164,7 +164,7 @@ class Joint(State):
             follower.wish(ctx.now_s, None)
         else:
             worth = self._worth(here.chosen, best, ctx)
-            follower.wish(ctx.now_s, best.point.batch_size if worth.pays else None, worth)
+            follower.wish(ctx.now_s, best.point.batch_size if worth.pays or follower.wishes else None, worth)
             more += f"; {best.point} {worth.text}"
         if follower.due_s < math.inf:
             more += f"; looked at when that has held for {follower.due_s - ctx.now_s:.3g} s"

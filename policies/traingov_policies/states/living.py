@@ -1,7 +1,8 @@
 """What a point's own training says of it under a cap that moves: costs nothing, and fills the table where caps lead.
 
-A predicted point is measured while the job trains at it. Where the guard has to leave a point, its power is at the cap
-at least: that is noted, so that the next such cap finds a lower clock and a higher one finds this again.
+A predicted point is measured while the job trains at it. The peak power of a measured one follows slow changes, those
+of temperature above all. Where the guard has to leave a point since its own readings are above the cap, that is noted,
+so that the next such cap finds a lower clock, and a higher one finds this again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from ..context import Context, Job
 from ..drift.offsets import offset_of
+from ..energy import WindowMean
 from ..events import Event, Sample, StepsReported
 from ..lut import Cell, Lut
 from ..measure import PointMeter
@@ -17,6 +19,9 @@ from ..plans.between import in_table_terms, is_measured
 from ..values import OperatingPoint
 
 Found = tuple[OperatingPoint, Cell, str]
+
+_PART = 0.1  # of a window that the point's own readings must cover: less than the guard needs, which began earlier
+_SURE = 2.0  # deviations by which a peak has to differ from the table's to be taken over
 
 
 class Living:
@@ -29,11 +34,17 @@ class Living:
         self._window_s = 1.0
         self._since_s: float | None = None  # the job is at the point since then
         self._steps_down = 0
+        self._own: WindowMean | None = None  # power since clock and sensor have settled there
+        self._told = False
 
     def at(self, point: OperatingPoint) -> None:
         """The job is to train at ``point``; the same goes on."""
         if point != self._point:
-            self._point, self._meter, self._since_s = point, None, None
+            self._point, self._told = point, False
+            self._away()
+
+    def _away(self) -> None:
+        self._meter, self._since_s, self._own = None, None, None
 
     def see(self, event: Event, lut: Lut, ctx: Context) -> Found | None:
         """The point, a new cell for ``lut`` and why in words, once there is one."""
@@ -43,20 +54,23 @@ class Living:
         stepped = ctx.guard.steps_down != self._steps_down  # a lower limit alone may be a probe elsewhere
         self._steps_down = ctx.guard.steps_down
         if ctx.guard.limit < ctx.index_at_most(point.gpu_frequency_hz):
-            settled = self._since_s is not None and ctx.now_s >= self._since_s + ctx.settings.profile.settle_s
-            self._meter, self._since_s = None, None
-            return self._left(point, lut, ctx) if settled and stepped else None
+            own_w = None if self._own is None else self._own.value
+            self._away()
+            return self._left(point, own_w, lut, ctx) if stepped and own_w is not None else None
         if not self._holds(point, ctx):
-            self._meter, self._since_s = None, None
+            self._away()
             return None
         if self._since_s is None:
             self._since_s = ctx.now_s
-        return None if is_measured(lut.cell(point)) else self._measure(point, event, lut, ctx)
+        if isinstance(event, Sample) and ctx.now_s >= self._since_s + ctx.settings.profile.settle_s:
+            self._own = self._own or WindowMean(1.0 if ctx.cap is None else ctx.cap.window_s, _PART)
+            self._own.add(event.t_s, event.input_power_w)
+        return None if self._told else self._measure(point, event, lut, ctx)
 
-    def _left(self, point: OperatingPoint, lut: Lut, ctx: Context) -> Found | None:
-        """The guard has just left the point."""
+    def _left(self, point: OperatingPoint, own_w: float, lut: Lut, ctx: Context) -> Found | None:
+        """The guard has just left the point, where ``own_w`` was drawn lately."""
         cap = ctx.cap
-        if cap is None or cap.burst_w is not None:  # it may have been the burst limit
+        if cap is None or own_w < cap.power_w:  # the burst limit, or readings of the point before
             return None
         cell = lut.cell(point)
         if not is_measured(cell):
@@ -64,7 +78,7 @@ class Living:
             return point, Cell(None, cap.power_w, None, "infeasible", None, noise_w), f"it reached {cap.power_w:g} W"
         if (cell.peak_power_w or 0.0) >= cap.power_w:
             return None
-        text = f"it reached {cap.power_w:g} W, {cell.peak_power_w:.2f} W when it was measured"
+        text = f"it reached {cap.power_w:g} W, {cell.peak_power_w:.2f} W in the table"
         return point, replace(cell, peak_power_w=cap.power_w), text
 
     def _measure(self, point: OperatingPoint, event: Event, lut: Lut, ctx: Context) -> Found | None:
@@ -87,9 +101,25 @@ class Living:
         self._meter = None
         if verdict.cell is None or verdict.invalid is not None:
             return None
+        self._told = True
+        old = lut.cell(point)
+        if is_measured(old):
+            return self._followed(point, old, verdict.cell, ctx)
         offset = offset_of(lut, point) or (0.0, 0.0)
         cell = in_table_terms(verdict.cell, lut.samples / profile.samples, offset)
         return point, cell, f"{cell.time_s:.2f} s, peak {cell.peak_power_w:.2f} W, measured while training"
+
+    @staticmethod
+    def _followed(point: OperatingPoint, old: Cell, seen: Cell, ctx: Context) -> Found | None:
+        """The peak of a measured point half-way to what is seen of it now, if that differs by more than the noise."""
+        was_w, is_w = old.peak_power_w, seen.peak_power_w
+        if not was_w or not is_w or abs(is_w / was_w - 1) <= _SURE * ctx.settings.profile.power_noise:
+            return None
+        return (
+            point,
+            replace(old, peak_power_w=(was_w + is_w) / 2),
+            f"peak {is_w:.2f} W now, {was_w:.2f} W in the table",
+        )
 
     def _holds(self, point: OperatingPoint, ctx: Context) -> bool:
         """Whether what is seen is the job at the point."""

@@ -188,6 +188,16 @@ def test_a_cap_that_changes_while_points_are_measured_again_holds_and_the_work_g
     assert bench.watts() < 4.0
 
 
+def test_a_cap_that_changes_faster_than_a_step_ends_does_not_keep_points_from_being_measured_again() -> None:
+    bench = trained(cap=Cap(20.0))
+    bench.step_s = lambda b, hz: 40 * step_s(b, hz)  # the present point's steps take 1.6 s, those at low clocks 9 s
+    for number in range(120):
+        bench.set_cap(Cap(20.0 - 0.01 * (number % 2)))
+        bench.run(1.0)
+    assert len(bench.texts("measured")) >= 3
+    assert bench.governor.snapshot()["state"] == "joint"
+
+
 def test_stopping_the_job_in_the_middle_leaves_nothing_half_done() -> None:
     bench = trained()
     bench.step_s = lambda b, hz: 1.2 * step_s(b, hz)

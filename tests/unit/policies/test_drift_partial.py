@@ -162,3 +162,20 @@ def test_probes_within_two_percent_of_the_table_never_add_up() -> None:
     rivals = Rivals(SETTINGS)
     for k in range(1000):
         assert not rivals.tell(PRESENT, float(k), 0.02 * math.sin(k), 0.01, power=0.02 * math.cos(k), power_sd=0.01)
+
+
+def test_a_point_whose_steps_take_long_is_not_measured_again_where_others_are_enough() -> None:
+    slow = OperatingPoint(128, CLOCKS[0])
+    table = a_table()
+    crawling = replace(table.cell(slow), time_s=11 * 4096 / 128)  # 11 s a step: two take longer than probe_most_s
+    assert slow in run(lambda p: 1.0)[2]
+    assert slow not in run(lambda p: 1.0, lut=table.with_cell(slow, crawling))[2]
+
+
+def test_the_present_point_is_measured_again_however_long_its_steps_take() -> None:
+    table = a_table()
+    for point in table.points():
+        old = table.cell(point)
+        table = table.with_cell(point, replace(old, time_s=1000 * (old.time_s or 0.0)))
+    plan = PartialPlan(table, None, [PRESENT], SETTINGS, best)
+    assert plan.next_point() == PRESENT

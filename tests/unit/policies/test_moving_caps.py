@@ -7,8 +7,8 @@ import math
 import pytest
 from bench import CLOCKS, Bench, step_s
 
-from traingov_policies.actions import AdviseBatch, SetGpuBounds
-from traingov_policies.following import CapPace, Follower, FollowSettings
+from traingov_policies.actions import AdviseBatch, PersistLut, SetGpuBounds
+from traingov_policies.following import CapPace, Follower, FollowSettings, Worth
 from traingov_policies.lut import Cell, Lut
 from traingov_policies.plans import AdaptivePlan, AdaptiveSettings
 from traingov_policies.plans.between import between, in_table_terms
@@ -164,6 +164,26 @@ def test_a_probe_elsewhere_teaches_nothing_of_the_point_that_it_leaves() -> None
     assert bench.texts("learned") == []
 
 
+def test_the_peak_of_a_measured_point_follows_what_training_shows_where_that_is_clearly_lower() -> None:
+    bench = governed(table(known=CLOCKS, factor=1.05), None)
+    bench.set_cap(Cap(6.5))
+    bench.run(12)
+    point = OperatingPoint(32, CLOCKS[8])
+    assert bench.bounds[1] == CLOCKS[8]
+    assert bench.texts("learned")[0].startswith("batch 32 at 691 MHz: peak 5.89 W now, 6.19 W in the table")
+    assert bench.lut.cell(point).peak_power_w == pytest.approx(1.025 * power_w(32, CLOCKS[8]), rel=0.002)
+
+
+def test_a_peak_that_is_as_the_table_has_it_is_left_alone() -> None:
+    bench = governed(table(known=CLOCKS), None)
+    written = len(bench.of(PersistLut))
+    for watts in (6.5, 5.5, 6.5):
+        bench.set_cap(Cap(watts))
+        bench.run(10)
+    assert bench.texts("learned") == []
+    assert len(bench.of(PersistLut)) == written
+
+
 # -- how long a cap holds --------------------------------------------------------------------------------------------
 
 
@@ -200,6 +220,16 @@ def test_missing_points_that_come_and_go_do_not_lengthen_the_wait_for_another_ba
         follower.missing(t + 5, False)
     follower.wish(60.0, 8)
     assert follower.due_s == 65.0
+
+
+def test_a_gain_that_is_small_for_a_while_does_not_withdraw_a_wish() -> None:
+    follower = Follower(FollowSettings(hold_s=5))
+    assert not follower.wishes
+    follower.wish(0.0, 8, Worth(True, 0.1, 3.0, ""))
+    assert follower.wishes
+    follower.wish(10.0, 8, Worth(False, 0.01, 3.0, ""))
+    follower.wish(20.0, 8, Worth(True, 0.1, 3.0, ""))
+    assert follower.due_s == pytest.approx(20 + (3.0 - 1.0 - 0.1) / 0.1)
 
 
 def test_a_cap_told_again_unchanged_is_no_change() -> None:
