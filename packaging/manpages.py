@@ -84,7 +84,7 @@ def traingovd_page() -> str:
         ".SH FILES",
         ".TP", ".I /etc/traingov/traingov.yaml, /etc/traingov/conf.d/*.yaml", "Settings, laid over the defaults.",
         ".TP", ".I /usr/lib/python3/dist\\-packages/traingov/etc/traingov.yaml", "The defaults, each explained.",
-        ".TP", ".I /var/lib/traingov", "Saved clocks (restore.json), measured tables, the history of runs (history.sqlite).",
+        ".TP", ".I /var/lib/traingov", "Saved clocks (restore.json), measured tables, runs (history.sqlite).",
         ".SH EXIT STATUS", "0 after a clean stop, 2 for a wrong configuration, 1 for any other failure.",
         ".SH SEE ALSO", ".BR traingov (1)", "",
     ])  # fmt: skip
