@@ -37,6 +37,7 @@ class Correction:
     offset_w: float = 0.0
 
     def __call__(self, power_w: float) -> float:
+        """``power_w`` as measured, corrected."""
         return self.gain * power_w + self.offset_w
 
     def __str__(self) -> str:
