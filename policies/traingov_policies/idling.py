@@ -10,6 +10,7 @@ is not 0 (DESIGN 5.5). It is taken again at once, and released at most every ``e
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,9 +58,10 @@ class Activity:
         self.idle = False
         self._sample_hz_s: float | None = None
 
-    def steps(self, event: StepsReported, hz: int) -> None:
-        """Steps at about ``hz``; a window that a pause lies in says nothing of the usual step."""
-        if not self.quiet and event.samples:
+    def steps(self, event: StepsReported, hz: int, since_s: float = -math.inf) -> None:
+        """Steps; the clock is ``hz`` since ``since_s``. A window that a pause or a change of the clock lies in says
+        nothing of the usual step: one taken for a step at the lower clock would make each that follows look stalled."""
+        if not self.quiet and event.samples and event.t_s - event.elapsed_s >= since_s:
             self._sample_hz_s = event.elapsed_s / event.samples * hz
         self.heard(event.t_s)
 
@@ -113,6 +115,7 @@ class IdleWatch:
         self._judged_s: float | None = None
         self._quiet_since_s = 0.0
         self._frozen = False
+        self._hz, self._hz_since_s = 0, float("-inf")
 
     def sample(self, sample: Sample) -> None:
         """Take the GPU's load of one sample."""
@@ -122,6 +125,10 @@ class IdleWatch:
 
     def event(self, event: object, ctx: Context) -> None:
         """What jobs say of themselves; at a tick, all are judged."""
+        hz = _present_hz(ctx)
+        if hz != self._hz:
+            first = self._hz == 0
+            self._hz, self._hz_since_s = hz, float("-inf") if first else ctx.now_s + ctx.settings.guard.dead_time_s
         if isinstance(event, Tick):
             self._loads.append(self._sum / self._count if self._count else None)
             self._sum, self._count = 0.0, 0
@@ -130,7 +137,7 @@ class IdleWatch:
             if job is None:
                 return
             if isinstance(event, StepsReported):
-                job.activity.steps(event, _present_hz(ctx))
+                job.activity.steps(event, self._hz, self._hz_since_s)
             elif isinstance(event, JobPaused):
                 job.activity.paused = event.reason
                 job.activity.last_s = event.t_s

@@ -53,6 +53,10 @@ class Living:
             return None
         stepped = ctx.guard.steps_down != self._steps_down  # a lower limit alone may be a probe elsewhere
         self._steps_down = ctx.guard.steps_down
+        settled = self._since_s is not None and ctx.now_s >= self._since_s + ctx.settings.profile.settle_s
+        if isinstance(event, Sample) and settled:  # before the guard's step is judged, which this very reading may make
+            self._own = self._own or WindowMean(1.0 if ctx.cap is None else ctx.cap.window_s, _PART)
+            self._own.add(event.t_s, event.input_power_w)
         if ctx.guard.limit < ctx.index_at_most(point.gpu_frequency_hz):
             own_w = None if self._own is None else self._own.value
             self._away()
@@ -62,9 +66,6 @@ class Living:
             return None
         if self._since_s is None:
             self._since_s = ctx.now_s
-        if isinstance(event, Sample) and ctx.now_s >= self._since_s + ctx.settings.profile.settle_s:
-            self._own = self._own or WindowMean(1.0 if ctx.cap is None else ctx.cap.window_s, _PART)
-            self._own.add(event.t_s, event.input_power_w)
         return None if self._told else self._measure(point, event, lut, ctx)
 
     def _left(self, point: OperatingPoint, own_w: float, lut: Lut, ctx: Context) -> Found | None:

@@ -134,6 +134,28 @@ def test_the_window_that_a_pause_lies_in_is_no_usual_step() -> None:
     assert activity.due_s(settings, 8, HZ) == 5
 
 
+def test_a_window_that_a_change_of_the_clock_lies_in_is_no_usual_step() -> None:
+    activity, settings = Activity(), IdleSettings()
+    activity.steps(StepsReported(10.0, "j", 8, 1, 8, 2.0), HZ)
+    activity.steps(StepsReported(12.0, "j", 8, 1, 8, 0.5), CLOCKS[0], since_s=11.8)  # most of it at the old clock
+    assert activity.due_s(settings, 8, CLOCKS[0]) == pytest.approx(4 * 2.0 * HZ / CLOCKS[0])
+    activity.steps(StepsReported(24.0, "j", 8, 1, 8, 12.0), CLOCKS[0], since_s=11.8)
+    assert activity.due_s(settings, 8, CLOCKS[0]) == pytest.approx(4 * 12.0)
+
+
+def test_a_clock_so_low_that_each_step_takes_longer_than_a_pause_is_no_stall() -> None:
+    policy = Settings(policy=PolicyName.FIXED, fixed_frequency_hz=CLOCKS[-1])
+    bench = governed(policy, step_s=lambda batch, hz: 0.5 * (CLOCKS[-1] / hz) ** 1.0)
+    bench.run(10.1)
+    governor = bench.governor
+    for low in (CLOCKS[0], CLOCKS[-1], CLOCKS[0]):  # 6 s a step at the lowest clock
+        governor._ctx.target_hz = low  # as a state that measures points has it
+        bench.run(40)
+    assert bench.hz == CLOCKS[0]
+    assert not bench.of(JobIdle)
+    assert not governor._ctx.idling.stalled
+
+
 def test_switched_off_nothing_is_released() -> None:
     bench = governed(dataclasses.replace(FIXED, idle=IdleSettings(enabled=False)))
     bench.stop()
