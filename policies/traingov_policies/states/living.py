@@ -20,6 +20,7 @@ from ..values import OperatingPoint
 
 Found = tuple[OperatingPoint, Cell, str]
 
+_LONG_S = 60.0  # seconds of training after which the peak of a measured point is compared with the table's
 _PART = 0.1  # of a window that the point's own readings must cover: less than the guard needs, which began earlier
 _SURE = 2.0  # deviations by which a peak has to differ from the table's to be taken over
 
@@ -87,8 +88,9 @@ class Living:
         window_s = 1.0 if ctx.cap is None else ctx.cap.window_s
         if self._meter is None or window_s != self._window_s:
             self._window_s = window_s
-            # Nothing waits for it, so it lasts as long as that of a point close to the cap does at most.
-            patient = replace(profile, min_window_s=max(profile.min_window_s, profile.decide_window_s))
+            # Nothing waits for it. A peak is the largest of all windows: a short look sees less than there is.
+            least_s = _LONG_S if is_measured(lut.cell(point)) else max(profile.min_window_s, profile.decide_window_s)
+            patient = replace(profile, min_window_s=least_s, long_step_s=least_s, max_window_s=10 * least_s)
             self._meter = PointMeter(point, ctx.now_s + profile.settle_s, patient, None, window_s)
         if isinstance(event, Sample):
             self._meter.sample(event)
@@ -102,9 +104,9 @@ class Living:
         self._meter = None
         if verdict.cell is None or verdict.invalid is not None:
             return None
-        self._told = True
         old = lut.cell(point)
         if is_measured(old):
+            self._told = True
             return self._followed(point, old, verdict.cell, ctx)
         offset = offset_of(lut, point) or (0.0, 0.0)
         cell = in_table_terms(verdict.cell, lut.samples / profile.samples, offset)
