@@ -83,7 +83,7 @@ class Machine:
     def _boot(self) -> None:
         self._process = subprocess.Popen(
             ["systemd-nspawn", "-q", "-D", self.root, "--register=no", "--keep-unit", "--console=passive",
-             f"--bind-ro={REPOSITORY}:/opt/traingov", "-b"],
+             "--private-network", f"--bind-ro={REPOSITORY}:/opt/traingov", "-b"],
             stdin=subprocess.DEVNULL, stdout=(self.folder / "console").open("wb"), stderr=subprocess.STDOUT,
         )  # fmt: skip
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from machine import BUILD, REPOSITORY, Machine
+from machine import BUILD, REPOSITORY, Machine, wait_for
 
 pytestmark = pytest.mark.system
 
@@ -40,8 +40,9 @@ def test_install_from_a_wheel_runs_the_wheels_own_programs_and_uninstall_takes_i
     assert f"{PLACE}/bin/traingovd" in unpacked.run(f"cat /proc/{unpacked.show('MainPID')}/cmdline").replace("\0", " ")
     assert json.loads(unpacked.run(f"{traingov} policy get --json"))["policy"] == "observe"
     first = unpacked.show("MainPID")
-    unpacked.run(f"kill -KILL {first}; sleep 2.5")
-    assert unpacked.show("ActiveState") == "active"
+    unpacked.run(f"kill -KILL {first}")
+    wait_for(lambda: unpacked.show("MainPID") not in ("0", first), 20, "the service has another process")
+    wait_for(lambda: unpacked.show("ActiveState") == "active", 20, "it runs again")
     assert "restore" in unpacked.journal()
 
     unpacked.run(f"{traingov} service install")  # again, as after an upgrade by pip
