@@ -22,6 +22,7 @@ Found = tuple[OperatingPoint, Cell, str]
 
 _LONG_S = 60.0  # seconds of training after which the peak of a measured point is compared with the table's
 _PART = 0.1  # of a window that the point's own readings must cover: less than the guard needs, which began earlier
+_FLUSHED = 3  # steps of a batch size after which none of the one before is under way on the device any more
 _SURE = 2.0  # deviations by which a peak has to differ from the table's to be taken over
 
 
@@ -37,6 +38,7 @@ class Living:
         self._steps_down = 0
         self._own: WindowMean | None = None  # power since clock and sensor have settled there
         self._told = False
+        self._steps = 0  # of the point's batch size since the job is there
 
     def at(self, point: OperatingPoint) -> None:
         """The job is to train at ``point``; the same goes on."""
@@ -45,7 +47,7 @@ class Living:
             self._away()
 
     def _away(self) -> None:
-        self._meter, self._since_s, self._own = None, None, None
+        self._meter, self._since_s, self._own, self._steps = None, None, None, 0
 
     def see(self, event: Event, lut: Lut, ctx: Context) -> Found | None:
         """The point, a new cell for ``lut`` and why in words, once there is one."""
@@ -55,7 +57,9 @@ class Living:
         stepped = ctx.guard.steps_down != self._steps_down  # a lower limit alone may be a probe elsewhere
         self._steps_down = ctx.guard.steps_down
         settled = self._since_s is not None and ctx.now_s >= self._since_s + ctx.settings.profile.settle_s
-        if isinstance(event, Sample) and settled:  # before the guard's step is judged, which this very reading may make
+        if (
+            isinstance(event, Sample) and settled and self._steps >= _FLUSHED
+        ):  # before the guard's step is judged, which this very reading may make
             self._own = self._own or WindowMean(1.0 if ctx.cap is None else ctx.cap.window_s, _PART)
             self._own.add(event.t_s, event.input_power_w)
         if ctx.guard.limit < ctx.index_at_most(point.gpu_frequency_hz):
@@ -67,7 +71,9 @@ class Living:
             return None
         if self._since_s is None:
             self._since_s = ctx.now_s
-        return None if self._told else self._measure(point, event, lut, ctx)
+        if isinstance(event, StepsReported) and event.job == self._job.name:
+            self._steps += event.steps
+        return None if self._told or self._steps < _FLUSHED else self._measure(point, event, lut, ctx)
 
     def _left(self, point: OperatingPoint, own_w: float, lut: Lut, ctx: Context) -> Found | None:
         """The guard has just left the point, where ``own_w`` was drawn lately."""

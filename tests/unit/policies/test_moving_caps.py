@@ -8,12 +8,14 @@ import pytest
 from bench import CLOCKS, Bench, step_s
 
 from traingov_policies.actions import AdviseBatch, PersistLut, SetGpuBounds
+from traingov_policies.events import Sample, StepsReported
 from traingov_policies.following import CapPace, Follower, FollowSettings, Worth
 from traingov_policies.lut import Cell, Lut
 from traingov_policies.plans import AdaptivePlan, AdaptiveSettings
 from traingov_policies.plans.between import between, in_table_terms
 from traingov_policies.relation import RelationVector
 from traingov_policies.settings import Settings
+from traingov_policies.states.living import Living
 from traingov_policies.values import Cap, OperatingPoint
 
 TOP = CLOCKS[-1]
@@ -184,6 +186,31 @@ def test_a_peak_that_is_as_the_table_has_it_is_left_alone() -> None:
         bench.run(70)
     assert bench.texts("learned") == []
     assert len(bench.of(PersistLut)) == written
+
+
+@pytest.mark.parametrize(("steps", "learned"), [(2, False), (3, True)])
+def test_power_seen_while_steps_of_another_batch_size_may_be_under_way_teaches_nothing(
+    steps: int, learned: bool
+) -> None:
+    bench = governed(table(known=CLOCKS), Cap(20.0))
+    ctx, point = bench.governor._ctx, OperatingPoint(32, bench.bounds[1])
+    lut, living = table(known=CLOCKS), Living(ctx.jobs["j1"])
+    living.at(point)
+
+    def see(after_s: float) -> object:
+        ctx.now_s = bench.now + after_s
+        return living.see(Sample(ctx.now_s, 21.0, None, TOP, 0.9, 40.0), lut, ctx)
+
+    see(0.0)
+    living.see(StepsReported(ctx.now_s, "j1", 32, steps, 32 * steps, 0.1, True), lut, ctx)
+    assert [see(0.05 * k) for k in range(1, 60)] == [None] * 59
+    ctx.guard.steps_down += 1
+    ctx.guard.limit = ctx.index_at_most(TOP) - 1
+    found = see(3.0)
+    assert (found is not None) is learned
+    if learned:
+        assert found[0] == point
+        assert found[1].peak_power_w == 20.0
 
 
 # -- how long a cap holds --------------------------------------------------------------------------------------------
