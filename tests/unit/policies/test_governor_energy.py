@@ -319,13 +319,13 @@ class Pausing(Bench):
     pause_s = 45.0
     every_s = 60.0
 
-    def _step(self, job: object) -> None:
+    def _step(self, job: object, stops: int = 0) -> None:
         if self.now % (self.every_s + self.pause_s) >= self.every_s:
             wait = self.pause_s - (self.now % (self.every_s + self.pause_s) - self.every_s)
             job.step_begin = self.now + wait  # type: ignore[attr-defined]
-            self._at(self.now + wait + 0.05, lambda: super(Pausing, self)._step(job))  # type: ignore[arg-type]
+            self._at(self.now + wait + 0.05, lambda: super(Pausing, self)._step(job, stops))  # type: ignore[arg-type]
             return
-        super()._step(job)  # type: ignore[arg-type]
+        super()._step(job, stops)  # type: ignore[arg-type]
 
 
 def test_a_job_that_pauses_to_evaluate_is_searched_all_the_same() -> None:
