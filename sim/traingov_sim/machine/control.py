@@ -54,8 +54,10 @@ class Control:
             answer = {"error": str(error), "kind": "out_of_memory"}
         except (ValueError, OSError) as error:
             answer = {"error": str(error), "kind": "wrong"}
-        except (KeyError, TypeError) as error:
-            answer = {"error": f"{message.get('op')}: {type(error).__name__} {error}", "kind": "wrong"}
+        except KeyError as error:
+            answer = {"error": f"{message.get('op')}: {error} is missing or not known", "kind": "wrong"}
+        except TypeError as error:
+            answer = {"error": f"{message.get('op')}: a value is of the wrong kind: {error}", "kind": "wrong"}
         if answer is not None:
             connection.send(answer)
 
@@ -65,7 +67,10 @@ class Control:
             raise ValueError(f"a step needs a workload's name and a batch size, not {workload!r}, {batch_size!r}")
         surface = self._surfaces.get(workload)
         if surface is None:
-            surface = self._surfaces[workload] = self._load(self._board.spec.name, workload)
+            try:
+                surface = self._surfaces[workload] = self._load(self._board.spec.name, workload)
+            except KeyError as error:  # its text names what is known; str() of a KeyError would put it in quotes
+                raise ValueError(error.args[0]) from None
         surface.phases(batch_size, self._board.clock.hz)  # an unknown batch size fails here, not in the core
         return surface, batch_size
 
