@@ -27,8 +27,26 @@ def test_the_demonstrations_recordings_are_here() -> None:
     assert {p.name for p in RECORDINGS} >= {"demo-profile.jsonl.gz", "demo-joint.jsonl.gz", "demo-tree.jsonl.gz"}
 
 
+SCENARIOS = {
+    "cap-step": {"cap", "joint", "guard-up"},
+    "cap-walk": {"cap", "joint", "learned"},
+    "drift-memory": {"drift", "revalidated"},
+    "drift-power-mode": {"board", "joint"},
+    "idle": {"idle", "idle-over"},
+    "over-current": {"over-current"},
+    "two-jobs": {"sharing", "joint"},
+}
+
+
+@pytest.mark.parametrize(("name", "kinds"), SCENARIOS.items())
+def test_a_recorded_scenario_holds_the_decisions_that_it_is_named_after(name: str, kinds: set[str]) -> None:
+    with gzip.open(HERE / f"scenario-{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        decided = {entry["kind"] for entry in read(file) if entry.get("action") == "Decided"}
+    assert kinds <= decided
+
+
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda p: p.name)
-def test_a_recording_of_the_demonstration_gives_the_same_actions_and_holds_every_invariant(path: Path) -> None:
+def test_a_recording_gives_the_same_actions_and_holds_every_invariant(path: Path) -> None:
     result = traingov("replay", str(path), "--tolerance", "1e-6", "--json")
     answer = json.loads(result.stdout)
     assert answer["difference"] is None
