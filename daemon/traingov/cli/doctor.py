@@ -13,7 +13,8 @@ from ..config import SYSTEM_FILE, Config, ConfigError, load_config
 from ..device.files import SystemFiles
 from ..doctor import access, board, sensors, software
 from ..doctor.finding import ATTENTION, OK, PROBLEM, UNSEEN, Finding
-from .errors import WrongInput, print_json
+from ..metrics.access import NOT_SERVED
+from .errors import WrongInput, print_json, systemd_runs
 from .rpc import call
 
 _STYLE = {OK: "green", ATTENTION: "yellow", PROBLEM: "red", UNSEEN: "cyan"}
@@ -25,14 +26,21 @@ _WIDTH = 15
     "--config", "files", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
     help="Look with these settings instead of /etc/traingov, as traingovd takes them: a virtual board's, say.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(files: tuple[Path, ...], as_json: bool) -> None:
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path, readable=False),
+    envvar="TRAINGOV_SOCKET",
+    show_envvar=True,
+    help="Where the service listens, if not where the settings say.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")  # fmt: skip
+def command(files: tuple[Path, ...], socket: Path | None, as_json: bool) -> None:
     """Look at board, sensors, permissions, service and libraries. Exit status 1 where there is a problem.
 
     Needs no root, writes nothing, and says what it could not look at.
     """
     config, found = _configuration(files)
-    findings = [found, *_look(config)]
+    findings = [found, *_look(config, socket or config.socket)]
     counts = {state: sum(f.state == state for f in findings) for state in _STYLE}
     if as_json:
         print_json({"findings": [f.to_json() for f in findings], "counts": counts})
@@ -62,22 +70,27 @@ def _configuration(files: tuple[Path, ...]) -> tuple[Config, Finding]:
     return config, Finding("configuration", OK, f"{there}; policy {config.values['policy']}")
 
 
-def _look(config: Config) -> list[Finding]:
+def _look(config: Config, socket: Path) -> list[Finding]:
     system = SystemFiles(config.root)
     status: dict[str, Any] | None = None
     why = ""
     try:
-        status = call(config.socket, "status")
+        status = call(socket, "status")
     except WrongInput as error:
         why = error.format_message()
-    answers = status is not None
+    answers, systemd = status is not None, systemd_runs()
+    not_served = None if status is None else status["conditions"].get(NOT_SERVED)
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         ("board", lambda: board.look(system, governed=bool(status and status["jobs"]))),
         ("telemetry", lambda: sensors.look(system, config.tegrastats, config.telemetry)),
         ("permissions", lambda: access.groups(access.this_user(), config.user_group, config.admin_group)),
         (
             "service",
-            lambda: [software.service(status, why), software.unit(answers), software.metrics(config.metrics, answers)],
+            lambda: [
+                software.service(status, why, systemd=systemd),
+                software.unit(answers, systemd=systemd),
+                software.metrics(config.metrics, answers, not_served),
+            ],
         ),
         ("state", lambda: access.state(config.state_dir, answers)),
         ("other programs", software.others),

@@ -25,6 +25,11 @@ class Failure(WrongInput):
     exit_code = 1
 
 
+def systemd_runs(system: Path = Path("/run/systemd/system")) -> bool:
+    """Whether systemd runs here, so that advice may name its commands (as sd_booted finds out)."""
+    return system.is_dir()
+
+
 def read_json(path: str) -> Any:
     """The JSON document in ``path``. Raises WrongInput naming file and line."""
     try:

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from .errors import Failure, WrongInput
+from .errors import Failure, WrongInput, systemd_runs
 
 _TIMEOUT_S = 5.0
 
@@ -22,9 +22,8 @@ def call(path: Path, method: str, params: dict[str, Any] | None = None, *, timeo
                 _ask(stream, 1, "hello", {"protocol": 1, "client": "traingov-cli/0.1.0"})
                 return _ask(stream, 2, method, params or {})
     except FileNotFoundError:
-        raise Failure(
-            f"no service at {path}: start traingovd (systemctl start traingov), or name its --socket"
-        ) from None
+        start = "start traingovd" + (" (systemctl start traingov)" if systemd_runs() else "")
+        raise Failure(f"no service at {path}: {start}, or name its --socket") from None
     except ConnectionRefusedError:
         raise Failure(f"nobody listens at {path}: traingovd has ended; start it again") from None
     except PermissionError:

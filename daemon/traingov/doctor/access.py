@@ -59,7 +59,7 @@ def _group(user: User, group: str, may: str, there: frozenset[str] | None) -> Fi
             check,
             ATTENTION,
             f"does not exist: only root and the service's own user may {may}",
-            "install the package, or sudo traingov service install",
+            f"install the package, or sudo groupadd --system {group}",
         )
     if group in user.held:
         return Finding(check, OK, f"{user.name} may {may}")

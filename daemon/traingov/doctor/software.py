@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -18,6 +17,8 @@ from ..metrics.access import MetricsOptions
 from .finding import ATTENTION, OK, PROBLEM, UNSEEN, Finding
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)>=([0-9.]+)$")
+_ANSWER_MOST = 8192
+_OTHER_PORT = "choose another port: metrics.listen: ADDRESS:PORT in the settings (null: none), and restart the service"
 _OTHERS = {
     "jtop": "it reads the sensors too, and sets clocks and power modes where somebody tells it to",
     "jetson_clocks": "it pins the clocks that traingov sets",
@@ -25,10 +26,11 @@ _OTHERS = {
 }
 
 
-def service(status: dict[str, Any] | None, why: str) -> Finding:
+def service(status: dict[str, Any] | None, why: str, *, systemd: bool) -> Finding:
     """Whether the service answers: ``status`` as it answered, or ``why`` it did not."""
     if status is None:
-        return Finding("service", PROBLEM, why, "journalctl -u traingov says how it ended")
+        where = "journalctl -u traingov says" if systemd else "the terminal or log of traingovd says"
+        return Finding("service", PROBLEM, why, f"if it ran before, {where} how it ended")
     said = [f"{name}: {text}" for name, text in status["conditions"].items()]
     text = f"answers; {status['policy']}, {status['doing']}"
     if said:
@@ -36,9 +38,9 @@ def service(status: dict[str, Any] | None, why: str) -> Finding:
     return Finding("service", OK, text)
 
 
-def unit(answers: bool, system: Path = Path("/run/systemd/system")) -> Finding:
+def unit(answers: bool, *, systemd: bool) -> Finding:
     """The systemd unit, where systemd runs. ``answers``: a service runs, whoever started it."""
-    if not system.exists():
+    if not systemd:
         return Finding("unit", UNSEEN, "systemd does not run here", "" if answers else "start traingovd by hand")
     keys = "LoadState,ActiveState,SubState,UnitFileState,Result,NRestarts"
     try:
@@ -62,32 +64,53 @@ def unit(answers: bool, system: Path = Path("/run/systemd/system")) -> Finding:
     return Finding("unit", state, text, "journalctl -u traingov says why; sudo systemctl start traingov")
 
 
-def metrics(options: MetricsOptions | None, answers: bool) -> Finding:
-    """Whether anybody listens at the metrics port."""
+def metrics(options: MetricsOptions | None, answers: bool, said: str | None = None) -> Finding:
+    """Whether the service's metrics are served. ``said``: what its condition `metrics-not-served` says, if raised."""
     if options is None:
         return Finding("metrics", OK, "not served (metrics.listen is null)")
-    place = f"{options.host}:{options.port}"
+    if said is not None:
+        return Finding("metrics", PROBLEM, said, _OTHER_PORT)
     try:
-        with socket.socket(options.family, socket.SOCK_STREAM) as probe:
-            probe.settimeout(1)
-            probe.connect((options.host, options.port))
+        ours = _is_traingov(options)
     except OSError as error:
         if not answers:
-            return Finding("metrics", UNSEEN, f"nobody listens at {place}: the service does not run")
+            return Finding("metrics", UNSEEN, f"nobody listens at {options.where}: the service does not run")
         return Finding(
             "metrics",
             ATTENTION,
-            f"nobody listens at {place}: {error.strerror or error}",
-            "the service's log says why; another program may hold the port",
+            f"nobody listens at {options.where}: {error.strerror or error}",
+            "the service may have other settings: give them with --config",
         )
+    if answers and ours is not False:
+        return Finding("metrics", OK, f"served at {options.where}")
     if answers:
-        return Finding("metrics", OK, f"served at {place}")
+        return Finding("metrics", PROBLEM, f"another program answers at {options.where}", _OTHER_PORT)
+    if ours:
+        advice = "name its socket with --socket; for a second service choose another port: metrics.listen"
+        return Finding("metrics", ATTENTION, f"{options.where} is taken by a traingovd with another socket", advice)
     return Finding(
         "metrics",
         ATTENTION,
-        f"{place} is taken by another program, and the service does not run",
+        f"{options.where} is taken by another program, and the service does not run",
         "choose another port: metrics.listen",
     )
+
+
+def _is_traingov(options: MetricsOptions) -> bool | None:
+    """Whether who listens there answers as traingovd does; None where it cannot be told. Raises OSError: nobody."""
+    with socket.socket(options.family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        probe.connect((options.host, options.port))
+        if options.certificate is not None:
+            return None
+        try:
+            probe.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answer = b""
+            while len(answer) < _ANSWER_MOST and (data := probe.recv(4096)):
+                answer += data
+        except OSError:
+            return None
+    return b"traingov" in answer if answer else None
 
 
 def others() -> list[Finding]:

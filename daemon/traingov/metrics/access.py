@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import ssl
 
+NOT_SERVED = "metrics-not-served"
+"""The condition that the service raises while it cannot listen there."""
+
 _SCHEME = "pbkdf2-sha256"
 _ITERATIONS = 100_000
 _ITERATIONS_MOST = 2_000_000

@@ -7,7 +7,7 @@ import concurrent.futures
 import logging
 from typing import TYPE_CHECKING
 
-from .access import MetricsOptions
+from .access import NOT_SERVED, MetricsOptions
 from .collect import collect
 from .server import MetricsServer
 from .text import Readings
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("traingov.metrics")
 
-CONDITION = "metrics-not-served"
 _ASK_S = 2.0
 
 
@@ -53,9 +52,9 @@ def serve_metrics(options: MetricsOptions | None, loop: Loop) -> MetricsServer |
     def told(text: str | None) -> None:
         def note() -> None:
             if text is None:
-                loop.conditions.pop(CONDITION, None)
+                loop.conditions.pop(NOT_SERVED, None)
             else:
-                loop.conditions[CONDITION] = text
+                loop.conditions[NOT_SERVED] = text
 
         try:
             events.call_soon_threadsafe(note)

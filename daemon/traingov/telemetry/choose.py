@@ -69,7 +69,8 @@ def choose(wanted: str, root: str, tegrastats: Sequence[str]) -> Candidate:
             why = "; ".join([candidate.why, *(f"not {other.name}: {other.why}" for other in passed)])
             return Candidate(name, True, why)
         passed.append(candidate)
-    return Candidate("tegrastats", False, "; ".join(f"{other.name}: {other.why}" for other in passed))
+    first, *others = passed
+    return Candidate(first.name, False, "; ".join([first.why, *(f"{other.name}: {other.why}" for other in others)]))
 
 
 def open_source(name: str, root: str, tegrastats: Sequence[str], on_reading: OnReading, on_state: OnState) -> Source:

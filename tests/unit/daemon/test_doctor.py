@@ -6,11 +6,15 @@ import json
 import shlex
 import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from command_line import traingov
+from traingov.cli.errors import Failure
 from traingov.device.files import SystemFiles
 from traingov.doctor import access, board, sensors, software
 from traingov.doctor.access import User
@@ -155,16 +159,76 @@ def test_little_room_for_the_state_is_told(tmp_path: Path, monkeypatch: pytest.M
         assert access.state(tmp_path, answers=True)[0].state == state
 
 
-def test_the_metrics_port_is_served_silent_or_taken() -> None:
+@contextmanager
+def answering(text: bytes) -> Iterator[MetricsOptions]:
+    """A program that answers every connection with ``text``."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        listener.listen(1)
-        options = MetricsOptions(socket.AF_INET, "127.0.0.1", listener.getsockname()[1])
+        listener.listen(8)
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(text)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield MetricsOptions(socket.AF_INET, "127.0.0.1", listener.getsockname()[1])
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def test_the_metrics_port_is_served_by_the_service_or_by_nobody() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n<title>traingov</title>") as options:
         assert software.metrics(options, answers=True).state == OK
-        assert "taken by another program" in software.metrics(options, answers=False).text
+        stray = software.metrics(options, answers=False)
+    assert (stray.state, "a traingovd with another socket" in stray.text) == (ATTENTION, True)
     assert software.metrics(options, answers=True).state == ATTENTION
     assert software.metrics(options, answers=False).state == UNSEEN
     assert software.metrics(None, answers=True).state == OK
+
+
+def test_a_metrics_port_that_another_program_has_is_a_problem_with_the_setting_that_mends_it() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n\r\nsomething else") as options:
+        found = software.metrics(options, answers=True)
+        assert (found.state, found.text) == (PROBLEM, f"another program answers at {options.where}")
+        assert "metrics.listen" in found.advice
+        assert "taken by another program" in software.metrics(options, answers=False).text
+        said = f"the metrics are not served on {options.where}, tried again: Address already in use"
+        raised = software.metrics(options, True, said)
+    assert (raised.state, raised.text) == (PROBLEM, said)
+    assert "metrics.listen" in raised.advice
+
+
+def test_systemds_commands_are_named_only_where_it_runs() -> None:
+    without = [software.service(None, "no service", systemd=False), software.unit(answers=False, systemd=False)]
+    assert not [f for f in without if "journalctl" in f.advice or "systemctl" in f.advice]
+    assert "journalctl -u traingov" in software.service(None, "no service", systemd=True).advice
+
+
+def test_doctor_asks_the_socket_that_the_environment_or_an_option_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def call(path: Path, method: str) -> None:
+        asked.append(path)
+        raise Failure("no service")
+
+    monkeypatch.setattr("traingov.cli.doctor.call", call)
+    config = tmp_path / "c.yaml"
+    config.write_text(json.dumps({"root": str(tmp_path), "socket": "/configured"}))
+    monkeypatch.delenv("TRAINGOV_SOCKET", raising=False)
+    traingov("doctor", "--config", str(config))
+    traingov("doctor", "--config", str(config), "--socket", "/by-option")
+    monkeypatch.setenv("TRAINGOV_SOCKET", "/by-environment")
+    traingov("doctor", "--config", str(config))
+    assert asked == [Path("/configured"), Path("/by-option"), Path("/by-environment")]
 
 
 def test_a_library_that_is_too_old_or_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +256,7 @@ def test_the_command_ends_with_1_where_there_is_a_problem_and_prints_json(tmp_pa
     assert (result.exit_code, problems) == (1, ["service"])
     text = traingov("doctor", "--config", str(config)).stdout
     assert "problem   service" in text
-    assert "→ journalctl -u traingov" in text
+    assert "→ if it ran before, " in text
 
 
 def test_a_wrong_configuration_is_told_and_the_rest_is_looked_at_all_the_same(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def test_without_tegrastats_the_kernels_files_serve_and_the_reason_is_given(boar
 def test_with_nothing_at_all_it_is_tegrastats_tried_again_and_the_reasons_of_all(tmp_path: Path) -> None:
     found = choose("auto", str(tmp_path), ["no-such-tegrastats"])
     assert (found.name, found.usable) == ("tegrastats", False)
-    for name in SOURCES:
-        assert f"{name}: " in found.why
+    assert found.why.startswith("there is no program no-such-tegrastats; sysfs: ")  # the name stands before it
+    for name in SOURCES[1:]:
+        assert f"; {name}: " in found.why
 
 
 def test_a_configured_source_is_taken_although_it_cannot_be_used_yet(tmp_path: Path) -> None:
