@@ -59,6 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigError, RailTableError, FileNotFoundError) as error:
         print(f"traingovd: {error}", file=sys.stderr)
         return 2
+    if not os.path.isdir(config.root):  # never so of a board, whose root is /
+        print(
+            f"traingovd: root: there is no folder {config.root}: start the virtual board first that makes it "
+            "(traingov-sim board --dir FOLDER), or leave root out of the settings to govern this machine",
+            file=sys.stderr,
+        )
+        return 2
     listener = log_from_a_thread(config.log_level)
     try:
         return asyncio.run(_serve(config, table, options.record, options.config))

@@ -52,10 +52,24 @@ def test_a_defect_ends_the_service_with_a_status_that_systemd_restarts_on(tmp_pa
     assert service(tmp_path, broken).returncode == 1
 
 
+def test_a_root_that_is_not_there_is_one_line_that_names_it_and_what_to_start(tmp_path: Path) -> None:
+    config = tmp_path / "traingov.yaml"
+    config.write_text(f"root: {tmp_path}/absent\nstate_dir: {tmp_path}/state\nsocket: {tmp_path}/s\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "traingov.service", "--config", str(config)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"traingovd: root: there is no folder {tmp_path}/absent: start the virtual board")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["traingov.yaml"]
+
+
 @pytest.fixture
 def bare_board(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """The service on a board without a GPU node, power monitor, power mode, release file or tegrastats."""
     config = tmp_path / "traingov.yaml"
+    (tmp_path / "nothing").mkdir()
     config.write_text(
         f"root: {tmp_path}/nothing\nstate_dir: {tmp_path}/state\nsocket: {tmp_path}/s\n"
         "tegrastats: no-such-tegrastats\nmetrics: {listen: null}\n"
@@ -76,9 +90,7 @@ def test_no_missing_file_of_a_board_stops_the_service(bare_board: subprocess.Pop
         if "looked for again" in line:
             break
     assert any("GPU not found: it is looked for again when a job registers" in line for line in said), said
-    assert any("telemetry: tegrastats: tegrastats: there is no program no-such-tegrastats" in line for line in said), (
-        said
-    )
+    assert any("telemetry: tegrastats: there is no program no-such-tegrastats" in line for line in said), said
     assert stat.S_ISSOCK(os.stat(tmp_path / "s").st_mode)
     assert bare_board.poll() is None
     bare_board.terminate()
