@@ -42,6 +42,8 @@ def command(job: str | None, html: Path | None, recording: Path | None, state_di
 
     The page has a timeline, the tables with the chosen point, the energy curves, and every decision with its reasons.
     """
+    if html is not None and not html.absolute().parent.is_dir():
+        raise WrongInput(f"--html: {html}: there is no folder {html.parent}; make it first, or name another file")
     subject = _subject(job, recording, state_dir)
     if html is not None:
         from ..report.page import page  # noqa: PLC0415  only where it is used

@@ -148,7 +148,9 @@ def test_the_text_has_the_words_the_points_and_the_reasons(state_dir: Path) -> N
         (["--recording", "{state}/text.jsonl"], 2, "line 1 is not JSON"),
         (["--recording", "{state}/other.jsonl"], 2, "schema is 'x', expected"),
         (["--recording", "{state}/text.jsonl.gz"], 2, "cannot be read"),
-        (["--state-dir", "{state}", "--html", "{state}/history.sqlite/r.html"], 1, "cannot be written"),
+        (["--state-dir", "{state}", "--html", "{state}/history.sqlite/r.html"], 2, "there is no folder"),
+        (["--state-dir", "{state}", "--html", "{state}/absent/deep/r.html"], 2, "there is no folder"),
+        (["--state-dir", "{state}", "--html", "{state}/" + 300 * "r"], 1, "cannot be written"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_reported_is_one_line(state_dir: Path, arguments: list[str], status: int, said: str) -> None:
@@ -158,6 +160,7 @@ def test_what_cannot_be_reported_is_one_line(state_dir: Path, arguments: list[st
     (state_dir / "other.jsonl").write_text('{"schema": "x"}\n')
     result = traingov("report", *(a.format(state=state_dir, recording=RECORDING) for a in arguments))
     assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (status, True, 1), result.stderr
+    assert not (state_dir / "absent").exists()
 
 
 def test_a_damaged_table_is_passed_over_and_left_for_the_service(state_dir: Path) -> None:
