@@ -113,6 +113,7 @@ class Governor:
             "cap_w": ctx.cap_w,
             "gpu_target_hz": ctx.target_hz,
             "gpu_limit_hz": self._allowed(ctx),
+            "gpu_held_by": self._held_by(ctx),
             "guard_steps_down": ctx.guard.steps_down,
             "guard_steps_up": ctx.guard.steps_up,
             "pin_released": ctx.idling.released,
@@ -236,6 +237,19 @@ class Governor:
             ceiling = ctx.clocks[ctx.watch.ceiling]
             return ceiling if allowed is None else min(allowed, ceiling)
         return allowed
+
+    def _held_by(self, ctx: Context) -> str | None:
+        """What holds the clock below the target, in words; None where nothing does."""
+        allowed, target = self._allowed(ctx), ctx.target_hz
+        if allowed is None or target is None or allowed >= target:
+            return None
+        if ctx.watch.binding and ctx.clocks[ctx.watch.ceiling] <= allowed:
+            return "a learned ceiling"
+        if ctx.stale:
+            return "missing readings"
+        if self._state.guarded and ctx.clocks[ctx.guard.limit] <= allowed:
+            return "the guard"
+        return "the present batch size"
 
     def _wanted(self, ctx: Context) -> int | None:
         """What target, guard and freshness allow."""

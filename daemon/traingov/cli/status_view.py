@@ -30,12 +30,15 @@ def rows(s: Status) -> list[Row]:
     board = Row("board", f"{s['board']}, {s['release']}, power mode {s['power_mode']}")
     gpu = Row("GPU", s["gpu_node"] or "no devfreq node found", "" if s["gpu_node"] else "warning")
     state, text = s["telemetry"]["state"], s["telemetry"]["text"]
-    out = [board, gpu, Row("telemetry", f"{state}: {text}", "" if state in ("running", "stopped") else "warning")]
+    said = f"{state}: {text}"
+    if state == "stopped" and not s["jobs"]:
+        said = "idle: sampling starts with a job"
+    out = [board, gpu, Row("telemetry", said, "" if state in ("running", "stopped") else "warning")]
     over = s["cap_w"] is not None and s["input_power_w"] is not None and s["input_power_w"] > s["cap_w"]
     power = f"{watts(s['input_power_w'])} input, {watts(s['compute_power_w'])} compute; cap {_cap(s)}"
     out.append(Row("power", power, "warning" if over else ""))
     busy = "" if s["gpu_utilization"] is None else f", {100 * s['gpu_utilization']:.0f} % busy"
-    out.append(Row("clock", f"{_now_hz(s['gpu_frequency_hz'])}{busy}, target {_target(s['gpu_target_hz'])}"))
+    out.append(Row("clock", f"{_now_hz(s['gpu_frequency_hz'])}{busy}, target {_target(s['gpu_target_hz'])}{_held(s)}"))
     out.append(Row("policy", f"{s['policy']} ({s['objective']})"))
     out.append(Row("state", s["doing"] if s["doing"].startswith(s["state"]) else f"{s['state']}: {s['doing']}"))
     if s["decision"]:
@@ -124,3 +127,8 @@ def _now_hz(value: int | None) -> str:
 
 def _target(value: int | None) -> str:
     return "as the board's own governor sets it" if value is None else f"{value / 1e6:g} MHz"
+
+
+def _held(s: Status) -> str:
+    by = s.get("gpu_held_by")
+    return "" if by is None else f", held at {_now_hz(s['gpu_limit_hz'])} by {by}"

@@ -72,6 +72,21 @@ def test_missing_readings_are_dashes_and_an_unknown_length_has_no_percentage() -
     assert said["job"] == "digits: batch 32, 3200 samples, in 100 steps"
 
 
+def test_what_holds_the_clock_below_its_target_is_told() -> None:
+    assert text_of(STATUS)["clock"] == "460.8 MHz, 82 % busy, target 460.8 MHz"
+    held = {"gpu_frequency_hz": 307_200_000, "gpu_limit_hz": 307_200_000, "gpu_held_by": "the guard"}
+    assert text_of({**STATUS, **held})["clock"] == (
+        "307.2 MHz, 82 % busy, target 460.8 MHz, held at 307.2 MHz by the guard"
+    )
+    assert text_of({**STATUS, "gpu_held_by": None})["clock"] == text_of(STATUS)["clock"]
+
+
+def test_telemetry_that_waits_for_a_job_is_idle_and_no_trouble() -> None:
+    stopped = {"telemetry": {"state": "stopped", "text": "sampling is off"}}
+    assert text_of({**STATUS, **stopped, "jobs": []})["telemetry"] == "idle: sampling starts with a job"
+    assert text_of({**STATUS, **stopped})["telemetry"] == "stopped: sampling is off"
+
+
 def test_the_bar_ends_at_the_cap_and_marks_what_is_above() -> None:
     assert bar(2.5, 5.0, 8) == "████░░░░"
     assert bar(6.0, 5.0, 4) == "████▶"

@@ -256,3 +256,18 @@ def test_the_guard_and_over_current_together_keep_the_lower_of_both() -> None:
     assert bench.bounds[1] == CLOCKS[3]
     assert power_w(32, CLOCKS[3]) < 4.5
     assert all(e.input_power_w is not None for e in bench.of(Sample))
+
+
+def test_the_status_says_what_holds_the_clock_below_the_target() -> None:
+    bench = Bench(FIXED, cap=Cap(5.0))
+    bench.register()
+    assert bench.governor.snapshot()["gpu_held_by"] is None
+    bench.run(30)
+    held = bench.governor.snapshot()
+    assert held["gpu_limit_hz"] == bench.bounds[1] < TOP == held["gpu_target_hz"]
+    assert held["gpu_held_by"] == "the guard"
+    hot = run_with_counters(Bench(FIXED), 30, CLOCKS[8])
+    assert hot.governor.snapshot()["gpu_held_by"] is None  # no job
+    hot.register()
+    run_with_counters(hot, 30, CLOCKS[8])
+    assert hot.governor.snapshot()["gpu_held_by"] == "a learned ceiling"
