@@ -41,9 +41,15 @@ def whole(name: str, value: Any, low: int, high: int) -> int:
 
 def batch_sizes(values: Sequence[int]) -> List[int]:
     """Ascending batch sizes. Raises ValueError."""
+    if isinstance(values, (str, bytes)):
+        raise ValueError("batch_sizes must be a list of whole numbers, such as [16, 32], not the text %r" % (values,))
+    try:
+        values = list(values)
+    except TypeError:
+        raise ValueError("batch_sizes must be a list, such as [16, 32], not %r" % (values,)) from None
     sizes = [whole("batch_sizes", value, 1, MAX_BATCH) for value in values]
     if not 1 <= len(sizes) <= MAX_LIST or len(set(sizes)) != len(sizes):
-        raise ValueError("batch_sizes must be 1 to %d different sizes, not %r" % (MAX_LIST, list(values)))
+        raise ValueError("batch_sizes must be 1 to %d different sizes, not %r" % (MAX_LIST, values))
     return sorted(sizes)
 
 

@@ -122,7 +122,7 @@ class Link:
         except (OSError, ValueError) as error:
             connection.close()
             self._later(now_s)
-            self.warn("absent", "%s: %s; training goes on ungoverned" % (self.path, error))
+            self.warn("absent", "%s; training goes on ungoverned" % self._why_not(error))
             return
         self._socket = connection
         self._inbox = b""
@@ -133,6 +133,14 @@ class Link:
         self._answer_due_s = now_s + ANSWER_TIMEOUT_S
         self.state = "greeting"
         self._flush(now_s)
+
+    def _why_not(self, error: Exception) -> str:
+        """Why nobody was reached, in words."""
+        if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+            return "no service at %s" % self.path
+        if isinstance(error, PermissionError):
+            return "no permission for %s (join group traingov and log in again)" % self.path
+        return "%s: %s" % (self.path, getattr(error, "strerror", None) or error)
 
     def _receive(self, now_s: float) -> List[Event]:
         events: List[Event] = []

@@ -147,7 +147,8 @@ class WithoutADaemon(Scene):
                 link = job._link
                 for moment in range(1000, 1010):
                     link.poll(moment * 1000.0)
-        self.assertEqual(len(logs.output), 1, logs.output)
+        said = "traingov: no service at %s; training goes on ungoverned" % self.path
+        self.assertEqual([record.getMessage() for record in logs.records], [said])
         self.assertEqual(job.batch_size, 16)
         self.assertEqual(job.samples_done, 1600)
 
@@ -167,12 +168,21 @@ class WithoutADaemon(Scene):
                 now = link._next_try_s
         self.assertEqual(waits, [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60])
 
+    def test_a_single_batch_size_is_told_to_be_given_as_a_list(self):
+        for value, said in ((16, "not 16"), ("16", "not the text '16'")):
+            with self.assertRaises(ValueError) as caught:
+                self.register(batch_sizes=value)
+            self.assertIn("batch_sizes must be a list", str(caught.exception))
+            self.assertIn(said, str(caught.exception))
+
     def test_arguments_that_make_no_sense_are_told_at_once(self):
         wrong = [
             {"batch_sizes": []},
             {"batch_sizes": [8, 8]},
             {"batch_sizes": [0]},
             {"batch_sizes": ["8"]},
+            {"batch_sizes": 16},
+            {"batch_sizes": "16"},
             {"batch_sizes": list(range(1, 66))},
             {"batch_size": 7},
             {"workload": ""},
