@@ -147,7 +147,7 @@ class WithoutADaemon(Scene):
                 link = job._link
                 for moment in range(1000, 1010):
                     link.poll(moment * 1000.0)
-        said = "traingov: no service at %s; training goes on ungoverned" % self.path
+        said = "traingov: no service at " + self.path + "; training goes on ungoverned"
         self.assertEqual([record.getMessage() for record in logs.records], [said])
         self.assertEqual(job.batch_size, 16)
         self.assertEqual(job.samples_done, 1600)
