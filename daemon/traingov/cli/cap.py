@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pwd
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +27,57 @@ def cap_get(path: Path, as_json: bool) -> None:
     _show(call(path, "cap.get"), as_json)
 
 
-@group.command("set")
-@click.argument("power_w", type=float)
-@click.option("--window", "window_s", type=float, help="Seconds over which the mean is taken (default 1).")
-@click.option("--burst", "burst_w", type=float, help="Bound for the 100 ms mean as well.")
+class _Positive(click.ParamType):
+    """A positive number of ``unit`` up to ``most``."""
+
+    name = "number"
+
+    def __init__(self, unit: str, most: int) -> None:
+        self._unit, self._most = unit, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises WrongInput that names argument or option."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number <= self._most:
+            name = "POWER_W" if param is None or isinstance(param, click.Argument) else param.opts[0]
+            raise WrongInput(f"{name}: must be a positive number of {self._unit}, {self._most} at most, not {value}")
+        return number
+
+
+_WATTS = _Positive("watts", 10_000)
+
+
+class _CapSet(click.Command):
+    """Takes a negative number for what it is meant as, and not for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            for word in given:
+                if re.match(r"-[0-9.]", word) and word.startswith(error.option_name):
+                    _WATTS.convert(word, None, ctx)
+            raise
+
+
+@group.command("set", cls=_CapSet)
+@click.argument("power_w", type=_WATTS)
+@click.option(
+    "--window", "window_s", type=_Positive("seconds", 3600), help="Seconds over which the mean is taken (default 1)."
+)
+@click.option("--burst", "burst_w", type=_WATTS, help="Bound for the 100 ms mean as well.")
 @click.option("--source", help="In whose name, such as that of a program; each name holds one cap.")
-@click.option("--ttl", "ttl_s", type=float, help="Lapses after so many seconds unless it is set again.")
+@click.option(
+    "--ttl", "ttl_s", type=_Positive("seconds", 31_536_000), help="Lapses after so many seconds unless it is set again."
+)
 @click.option("--override", is_flag=True, help="Holds alone, also where another source asks for less power.")
 @service_options
 def cap_set(power_w: float, override: bool, path: Path, as_json: bool, **more: Any) -> None:
     """Ask for a cap of POWER_W watts. The lowest of all sources is in force."""
-    if not 0 < power_w < 10_000:
-        raise WrongInput(f"POWER_W: must be a positive number of watts below 10000, not {power_w}")
     params: dict[str, Any] = {"power_w": power_w, **{k: v for k, v in more.items() if v is not None}}
     if override:
         params["override"] = True

@@ -131,6 +131,27 @@ def test_without_a_service_the_commands_say_what_to_do(tmp_path: Path) -> None:
         assert "start traingovd" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-3"], "POWER_W: must be a positive number of watts, 10000 at most, not -3"),
+        (["7W"], "POWER_W: must be a positive number of watts, 10000 at most, not 7W"),
+        (["nan"], "POWER_W: must be a positive number of watts, 10000 at most, not nan"),
+        (["7", "--ttl", "-1"], "--ttl: must be a positive number of seconds, 31536000 at most, not -1"),
+        (["7", "--window", "0"], "--window: must be a positive number of seconds, 3600 at most, not 0"),
+        (["7", "--burst", "x"], "--burst: must be a positive number of watts, 10000 at most, not x"),
+    ],
+)
+def test_a_cap_that_is_no_positive_number_is_one_line_that_names_what_is_wrong(arguments: list[str], said: str) -> None:
+    result = run("cap", "set", *arguments, "--socket", "/nowhere")
+    assert (result.exit_code, result.stderr) == (2, f"traingov: {said}\n")
+
+
+def test_a_misspelt_option_of_cap_set_is_still_called_one() -> None:
+    result = run("cap", "set", "7", "--tll", "3")
+    assert (result.exit_code, "--tll" in result.stderr) == (2, True)
+
+
 def test_help_lists_every_command_and_each_has_help() -> None:
     listing = run("--help").stdout
     for name in (
