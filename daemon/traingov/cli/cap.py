@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pwd
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +28,25 @@ def cap_get(path: Path, as_json: bool) -> None:
     _show(call(path, "cap.get"), as_json)
 
 
-class _Positive(click.ParamType):
-    """A positive number of ``unit`` up to ``most``."""
+def _positive(unit: str, most: int) -> Callable[[click.Context, click.Parameter | None, str | None], float | None]:
+    """A check of an argument or option: a positive number of ``unit``, ``most`` at most. It raises WrongInput."""
 
-    name = "number"
-
-    def __init__(self, unit: str, most: int) -> None:
-        self._unit, self._most = unit, most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Raises WrongInput that names argument or option."""
+    def check(_: click.Context, param: click.Parameter | None, value: str | None) -> float | None:
+        if value is None:
+            return None
         try:
             number = float(value)
         except ValueError:
             number = math.nan
-        if not 0 < number <= self._most:
-            name = "POWER_W" if param is None or isinstance(param, click.Argument) else param.opts[0]
-            raise WrongInput(f"{name}: must be a positive number of {self._unit}, {self._most} at most, not {value}")
+        if not 0 < number <= most:
+            name = param.opts[0] if isinstance(param, click.Option) else "POWER_W"
+            raise WrongInput(f"{name}: must be a positive number of {unit}, {most} at most, not {value}")
         return number
 
+    return check
 
-_WATTS = _Positive("watts", 10_000)
+
+_watts = _positive("watts", 10_000)
 
 
 class _CapSet(click.Command):
@@ -60,19 +59,27 @@ class _CapSet(click.Command):
         except click.NoSuchOption as error:
             for word in given:
                 if re.match(r"-[0-9.]", word) and word.startswith(error.option_name):
-                    _WATTS.convert(word, None, ctx)
+                    _watts(ctx, None, word)
             raise
 
 
 @group.command("set", cls=_CapSet)
-@click.argument("power_w", type=_WATTS)
+@click.argument("power_w", callback=_watts)
 @click.option(
-    "--window", "window_s", type=_Positive("seconds", 3600), help="Seconds over which the mean is taken (default 1)."
+    "--window",
+    "window_s",
+    metavar="NUMBER",
+    callback=_positive("seconds", 3600),
+    help="Seconds over which the mean is taken (default 1).",
 )
-@click.option("--burst", "burst_w", type=_WATTS, help="Bound for the 100 ms mean as well.")
+@click.option("--burst", "burst_w", metavar="NUMBER", callback=_watts, help="Bound for the 100 ms mean as well.")
 @click.option("--source", help="In whose name, such as that of a program; each name holds one cap.")
 @click.option(
-    "--ttl", "ttl_s", type=_Positive("seconds", 31_536_000), help="Lapses after so many seconds unless it is set again."
+    "--ttl",
+    "ttl_s",
+    metavar="NUMBER",
+    callback=_positive("seconds", 31_536_000),
+    help="Lapses after so many seconds unless it is set again.",
 )
 @click.option("--override", is_flag=True, help="Holds alone, also where another source asks for less power.")
 @service_options
