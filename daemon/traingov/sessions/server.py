@@ -125,15 +125,21 @@ class SessionServer:
         self.counters[what] += 1
 
     def _loop_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What asyncio has to say. Of a lack of descriptors it would print a traceback for each waiting connection."""
+        """What asyncio has to say. For want of descriptors or memory it would print a traceback each."""
         error = context.get("exception")
-        if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+        memory = isinstance(error, MemoryError)
+        if not memory and (not isinstance(error, OSError) or error.errno not in _NO_ROOM):
             loop.default_exception_handler(context)
             return
-        self.count("no_descriptor")
+        self.count("no_memory" if memory else "no_descriptor")
         now_s = self.clock()
-        if now_s >= self._say_again_s:
-            self._say_again_s = now_s + _SAY_EVERY_S
+        if now_s < self._say_again_s:
+            return
+        self._say_again_s = now_s + _SAY_EVERY_S
+        if memory:
+            log.error("a session was ended since there is no memory for it: raise MemoryMax= of the service")
+        else:
+            assert isinstance(error, OSError)
             log.error(
                 "no session can be taken in (%s): those that wait are tried again each second; raise LimitNOFILE= of "
                 "the service, or end some clients",
