@@ -33,7 +33,7 @@ class SessionServer:
 
     ``access`` is looked up in the system where it is not given. ``counters`` tells what happened since the start:
     messages, rejected, refused_full, slow_reader, too_fast, too_long, idle, timeout_hello, timeout_message,
-    no_descriptor.
+    no_descriptor, no_memory.
     """
 
     def __init__(
