@@ -27,7 +27,7 @@ from .meter import Watts
 class Surroundings:
     """``memory_taken``: share of the memory's bandwidth that others use, 0 … 0.95; ``other_cpu_w``: what their work
     draws on the CPU rail. ``cache_spill`` and ``cache_batch_size`` as in the module. ``emc_hz``: cap of the memory's
-    clock. ``library``: factors of the times of each kind of work. Raises ValueError for values without sense.
+    clock. ``software``: factors of the times of each kind of work. Raises ValueError for values without sense.
     """
 
     memory_taken: float = 0.0
@@ -35,7 +35,7 @@ class Surroundings:
     cache_spill: float = 0.0
     cache_batch_size: int = 0
     emc_hz: int | None = None
-    library: Scales = field(default_factory=Scales)
+    software: Scales = field(default_factory=Scales)
 
     def __post_init__(self) -> None:
         if not 0 <= self.memory_taken <= 0.95:
@@ -47,19 +47,19 @@ class Surroundings:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Surroundings:
-        """From plain values; ``library`` an object of factors. Raises ValueError naming what is unknown."""
-        for kind, given in ((cls, data), (Scales, data.get("library") or {})):
+        """From plain values; ``software`` an object of factors. Raises ValueError naming what is unknown."""
+        for kind, given in ((cls, data), (Scales, data.get("software") or {})):
             unknown = set(given) - {f.name for f in fields(kind)}
             if unknown:
                 raise ValueError(f"surroundings: nothing called {', '.join(sorted(unknown))}")
-        return cls(**{**data, "library": Scales(**(data.get("library") or {}))})
+        return cls(**{**data, "software": Scales(**(data.get("software") or {}))})
 
     def scales(self, batch_size: int, emc_share: float) -> Scales:
         """The factors for a step of ``batch_size``, with the memory's clock at ``emc_share`` of its highest."""
         beyond = max(0.0, 1 - self.cache_batch_size / batch_size)
         memory = (1 + self.cache_spill * beyond) / (1 - self.memory_taken) / emc_share
-        library = self.library
-        return replace(library, memory=library.memory * memory, memory_power=library.memory_power * emc_share)
+        software = self.software
+        return replace(software, memory=software.memory * memory, memory_power=software.memory_power * emc_share)
 
 
 class Surrounded:

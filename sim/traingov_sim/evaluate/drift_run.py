@@ -53,8 +53,8 @@ SOURCES = (
     Source("cache contention", lambda _: Surroundings(cache_spill=1.0, cache_batch_size=16)),
     Source("EMC cap", _emc),
     Source("power mode", power_mode=True),
-    Source("library update", lambda _: Surroundings(library=Scales(compute=0.8, launch=0.7, host=0.9))),
-    Source("uniform slowdown", lambda _: Surroundings(library=Scales(1.12, 1.0, 1.12, 1.12, 1.12))),
+    Source("library update", lambda _: Surroundings(software=Scales(compute=0.8, launch=0.7, host=0.9))),
+    Source("uniform slowdown", lambda _: Surroundings(software=Scales(1.12, 1.0, 1.12, 1.12, 1.12))),
     Source("light memory contention", lambda _: Surroundings(memory_taken=0.05)),
 )
 

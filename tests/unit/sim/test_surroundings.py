@@ -72,7 +72,7 @@ def test_a_memory_clock_off_its_table_becomes_the_next_lower_step_and_its_interf
 
 
 def test_a_library_update_moves_each_kind_of_work_by_its_own_factor() -> None:
-    faster = Surroundings(library=Scales(compute=0.8, host=0.5))
+    faster = Surroundings(software=Scales(compute=0.8, host=0.5))
     before, after = RESNET.phases(32, LOW), within(faster).phases(32, LOW)
     assert after[0].duration_s == pytest.approx(before[0].duration_s / 2)
     assert 0.8 < after[1].duration_s / before[1].duration_s < 1.0
@@ -85,7 +85,7 @@ def test_a_running_step_feels_a_change_at_once() -> None:
     board.set_bounds(LOW, LOW, 0.0)
     whole, host = step_time_s(RESNET, 64, LOW), RESNET.phases(64, LOW)[0].duration_s
     ticket = board.submit(RESNET, 64, 0.0)
-    board.set_surroundings(Surroundings(library=Scales(host=3.0)), host / 2)
+    board.set_surroundings(Surroundings(software=Scales(host=3.0)), host / 2)
     assert board.run_until(ticket) == pytest.approx(whole + host)
 
 
@@ -133,8 +133,8 @@ def test_a_surface_that_cannot_be_disturbed_is_named_and_nothing_changes() -> No
         ({"other_cpu_w": -1}, "other_cpu_w"),
         ({"emc_hz": 0}, "emc_hz"),
         ({"heat": 1}, "nothing called heat"),
-        ({"library": {"speed": 2}}, "nothing called speed"),
-        ({"library": {"compute": 0}}, "compute must be positive"),
+        ({"software": {"speed": 2}}, "nothing called speed"),
+        ({"software": {"compute": 0}}, "compute must be positive"),
     ],
 )
 def test_surroundings_without_sense_are_refused_in_one_line(data: dict[str, object], text: str) -> None:
