@@ -42,8 +42,8 @@ def print_tables(console: Console, results: dict[str, Result]) -> None:
     console.print(
         "[dim]baseline 1: the largest batch; baseline 2: the batch that the relation vector favours; both at "
         "the clock that the paper found safe for every model. Profiling is done once per model and board, with real "
-        "training steps; the other rows do without it. above cap: for so long the 1 s mean was above the cap, until the "
-        "guard had corrected it. put back: the GPU's bounds are as found. Figures differ from run to run.[/dim]"
+        "training steps; the other rows do without it. above cap: for so long the 1 s mean was above the cap, until "
+        "the guard had corrected it. put back: the GPU's bounds are as found. Figures differ from run to run.[/dim]"
     )
     console.print(
         f"joint: {ratios['speed_up_over_baseline1']:.2f}× as fast as baseline 1 and "
